@@ -1,0 +1,15 @@
+/* cli.h - what the commands of the hone program share: exit codes and one function a command. */
+#ifndef HONE_CLI_CLI_H
+#define HONE_CLI_CLI_H
+
+#include "core/status.h"
+
+/* Exit codes. */
+enum {
+    CLI_DONE = 0,
+    CLI_FAILED = 1,      /* a problem ended without a winner, or a check failed */
+    CLI_USAGE = 2,       /* wrong usage or input */
+    CLI_ENVIRONMENT = 3, /* the environment lacks something */
+};
+
+#endif

@@ -1,0 +1,40 @@
+/* main.c - the hone program: finds the command and hands the rest of the line to it. */
+#include "cli/cli.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const struct {
+    const char *name, *summary;
+    int (*run)(int argc, char **argv);
+} commands[] = {
+    {NULL, NULL, NULL},
+};
+
+static void usage(FILE *to)
+{
+    fputs("Usage: hone COMMAND [OPTION...]\n\n", to);
+    for (size_t i = 0; commands[i].name != NULL; i++) {
+        fprintf(to, "  %-10s %s\n", commands[i].name, commands[i].summary);
+    }
+    fputs("\n`hone COMMAND --help` says more.\n", to);
+}
+
+int main(int argc, char **argv)
+{
+    if (argc < 2) {
+        usage(stderr);
+        return CLI_USAGE;
+    }
+    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "help") == 0) {
+        usage(stdout);
+        return CLI_DONE;
+    }
+    for (size_t i = 0; commands[i].name != NULL; i++) {
+        if (strcmp(argv[1], commands[i].name) == 0) {
+            return commands[i].run(argc - 1, argv + 1);
+        }
+    }
+    fprintf(stderr, "hone: no command '%s'; `hone --help` lists them\n", argv[1]);
+    return CLI_USAGE;
+}

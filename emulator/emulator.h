@@ -1,0 +1,50 @@
+/* emulator.h - inside the emulator: from PTX text to a finished launch. The shim (driver API) stands on this.
+ *
+ * ptx_*: text to decoded kernels. machine_*: execution. memory_*: the device's global memory. tensor_*:
+ * matrix arithmetic. One host thread per device at a time. */
+#ifndef HONE_EMULATOR_EMULATOR_H
+#define HONE_EMULATOR_EMULATOR_H
+
+#include "emulator/memory.h"
+#include "include/hone_emu.h"
+
+typedef struct ptx_module ptx_module;
+typedef struct ptx_kernel ptx_kernel;
+
+/* Parse and decode. Every form that is not supported is listed at once, with its line, in `error` and, in
+ * full, in `log` (may be NULL). HONE_BAD_TEXT, HONE_UNSUPPORTED. The module allocates its __device__
+ * variables in `memory`. */
+hone_status ptx_module_load(const char *text, size_t len, device_memory *memory, ptx_module **out,
+                            char *log, size_t log_capacity, hone_error *error);
+void ptx_module_unload(ptx_module *m, device_memory *memory);
+ptx_kernel *ptx_module_kernel(ptx_module *m, const char *name); /* by mangled entry name; NULL */
+/* Address and size of a __device__ or __constant__ variable; false when there is none. */
+bool ptx_module_global(const ptx_module *m, const char *name, uint64_t *address, uint64_t *bytes);
+
+typedef struct ptx_kernel_facts {
+    const char *name;
+    uint32_t static_shared_bytes, local_bytes, params_len, max_threads; /* max_threads: .maxntid or 1024 */
+    uint32_t param_offset[64], param_bytes[64], params_bytes;
+} ptx_kernel_facts;
+void ptx_kernel_describe(const ptx_kernel *k, ptx_kernel_facts *out);
+
+typedef struct machine_launch {
+    const ptx_kernel *kernel;
+    device_memory *memory;
+    const uint8_t *params; /* params_bytes of the facts, laid out by param_offset */
+    uint32_t grid[3], block[3];
+    uint32_t dynamic_shared_bytes;
+    int32_t arch, sm_count;
+    hone_emu_arithmetic arithmetic;
+    uint64_t schedule_seed;
+    bool checks;
+    const uint64_t *sample; /* CTAs to run; NULL: all */
+    size_t sample_len;
+} machine_launch;
+
+/* Run it. On a fault: *fault is filled, its `result` is the CUresult that the driver reports, and the status is
+ * HONE_WRONG. Counters cover what ran. */
+hone_status machine_run(const machine_launch *launch, hone_emu_counters *counters,
+                        hone_emu_fault *fault, hone_error *error);
+
+#endif

@@ -1,0 +1,1 @@
+/* replaced by this folder's first file */ typedef int emulator_placeholder;

@@ -1,0 +1,32 @@
+/* tensor.h - matrix units of one warp: fragments in, fragments out. Pure functions of their arguments.
+ *
+ * A fragment register is 32 lanes of 32 bits: reg[lane]. Layouts are emulator.md 5.1, 5.2. */
+#ifndef HONE_EMULATOR_TENSOR_H
+#define HONE_EMULATOR_TENSOR_H
+
+#include "include/hone_emu.h"
+
+#include <stdbool.h>
+
+typedef enum tensor_type { TENSOR_E4M3, TENSOR_E5M2, TENSOR_BF16, TENSOR_F16, TENSOR_S8, TENSOR_U8 } tensor_type;
+
+/* How a unit adds: F fraction bits kept when terms are aligned, mantissa bits of the result, terms in one step
+ * (kernels.md 6.2). fraction 0 means exact. */
+typedef struct tensor_unit {
+    int32_t fraction, mantissa, terms;
+} tensor_unit;
+
+/* The unit behind mma.sync on this arch for these operand types. */
+tensor_unit tensor_unit_mma(int32_t arch, tensor_type a, hone_emu_arithmetic mode);
+
+/* mma.sync m16n8k32 (8-bit) or m16n8k16 (16-bit), f32 (or s32) accumulate. d may alias c.
+ * a: 4 registers, b: 2, c and d: 4, each uint32_t[32]. */
+void tensor_mma_m16n8(uint32_t d[4][32], const uint32_t a[4][32], const uint32_t b[2][32],
+                      const uint32_t c[4][32], tensor_type a_type, tensor_type b_type, tensor_unit unit,
+                      hone_emu_arithmetic mode);
+
+/* One dot-product step for tests and references: round(c + sum a[i]*b[i]) by `unit`, terms in order. */
+float tensor_dot(const float *a, const float *b, size_t len, float c, tensor_unit unit,
+                 hone_emu_arithmetic mode);
+
+#endif

@@ -1,0 +1,313 @@
+/* hone.h - the whole public interface of libhone.so.
+ *
+ * hone tunes, proves, stores and serves GPU kernels for large-language-model inference.
+ * This header is the contract: shapes, dtypes, layouts, units, ownership, threads and errors
+ * are stated here and nowhere else. Nothing in the library prints, exits or keeps global state.
+ *
+ * Conventions
+ *   - Functions that can fail return hone_status and take a `hone_error *` last (NULL allowed).
+ *     On failure no output argument is written.
+ *   - Structs that the caller fills begin with `size = sizeof(struct)`.
+ *   - Enum values are frozen: they are stored in files. New ones are appended.
+ *   - Handles are freed by the function that undoes the one that made them; it accepts NULL.
+ *   - Sizes and offsets are 64-bit. Matrices are row-major unless a layout field says otherwise.
+ */
+#ifndef HONE_H
+#define HONE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define HONE_API __attribute__((visibility("default")))
+
+/* ---- Statuses: one row each (name, frozen value, text). ------------------------------------ */
+#define HONE_STATUS_MAP(X)                                              \
+    X(OK, 0, "done")                                                    \
+    X(BAD_ARGUMENT, 1, "an argument breaks the function's contract")    \
+    X(NO_MEMORY, 2, "out of memory")                                    \
+    X(IO, 3, "a file could not be read or written")                     \
+    X(BAD_TEXT, 4, "text that does not parse")                          \
+    X(BAD_PROBLEM, 5, "a problem with a field that its op refuses")     \
+    X(BAD_MANIFEST, 6, "a template's manifest breaks a rule")           \
+    X(BAD_MODEL, 7, "a model or GPU description breaks a rule")         \
+    X(UNKNOWN, 8, "no such model, device, template or op")              \
+    X(LIMIT, 9, "an input exceeds a documented limit")                  \
+    X(OVERFLOW, 10, "arithmetic on the input overflows 64 bits")        \
+    X(NO_DEVICE, 11, "no usable device or driver")                      \
+    X(DRIVER, 12, "a driver call failed")                               \
+    X(COMPILE, 13, "a kernel did not compile")                          \
+    X(WORKER, 14, "a worker process crashed or ran past its limit")     \
+    X(STORE_IO, 15, "the store could not be read or written")           \
+    X(STORE_FOREIGN, 16, "the file is not a store of this schema")      \
+    X(STORE_DAMAGED, 17, "a stored row does not match its digest")      \
+    X(STORE_BUSY, 18, "the store stayed locked past the back-off")      \
+    X(UNTRUSTED, 19, "a file whose owner or mode is not to be trusted") \
+    X(NOT_FOUND, 20, "nothing stored answers this problem")             \
+    X(NOT_PREPARED, 21, "the kernel is known but not loaded")           \
+    X(WRONG, 22, "a kernel's output failed verification")               \
+    X(UNSUPPORTED, 23, "legal, but not supported on this device")       \
+    X(CANCELLED, 24, "stopped by the caller")                           \
+    X(ENVIRONMENT, 25, "a library or tool that is needed is missing")
+
+typedef enum hone_status {
+#define X(name, value, text) HONE_##name = value,
+    HONE_STATUS_MAP(X)
+#undef X
+} hone_status;
+
+/* What went wrong: the input, the rule and the remedy, in one line of UTF-8. */
+typedef struct hone_error {
+    hone_status status;
+    char message[480];
+    char source[160]; /* file or name that the input came from; "" when there is none */
+    int line;         /* 1-based line in `source`; 0 when there is none */
+} hone_error;
+
+/* Names are static strings; an unknown value gives "?". Thread-safe. */
+HONE_API const char *hone_status_name(hone_status status);
+HONE_API const char *hone_status_text(hone_status status);
+
+/* ---- Words of a problem. Values are frozen. ------------------------------------------------ */
+#define HONE_OP_MAP(X)      \
+    X(fp8_gemm, FP8_GEMM, 1) \
+    X(act_quant, ACT_QUANT, 2) \
+    X(kv_quant, KV_QUANT, 3)
+
+typedef enum hone_op {
+#define X(text, NAME, value) HONE_OP_##NAME = value,
+    HONE_OP_MAP(X)
+#undef X
+} hone_op;
+
+/* name, frozen value, bits of one element */
+#define HONE_DTYPE_MAP(X) \
+    X(none, NONE, 0, 0)   \
+    X(f32, F32, 1, 32)    \
+    X(bf16, BF16, 2, 16)  \
+    X(f16, F16, 3, 16)    \
+    X(e4m3, E4M3, 4, 8)   \
+    X(e5m2, E5M2, 5, 8)   \
+    X(e2m1, E2M1, 6, 4)   \
+    X(ue8m0, UE8M0, 7, 8) \
+    X(ue4m3, UE4M3, 8, 8)
+
+typedef enum hone_dtype {
+#define X(text, NAME, value, bits) HONE_DTYPE_##NAME = value,
+    HONE_DTYPE_MAP(X)
+#undef X
+} hone_dtype;
+
+/* One operand of a recipe: element dtype, scale dtype and the block that one scale covers. */
+typedef struct hone_quant {
+    int32_t element;   /* hone_dtype */
+    int32_t scale;     /* hone_dtype: f32 or ue8m0 */
+    int32_t gran_mn;   /* rows (of A: m, of B: n) that share a scale */
+    int32_t gran_k;    /* k elements that share a scale */
+} hone_quant;
+
+typedef struct hone_recipe {
+    hone_quant a, b;
+} hone_recipe;
+
+/* How a matrix of scales [rows, groups] lies in memory (kernels.md 5.1). */
+typedef enum hone_scale_layout {
+    HONE_SCALES_ROW = 1, /* element (r, g) at r * groups + g */
+    HONE_SCALES_COL = 2, /* element (r, g) at g * rows + r */
+    HONE_SCALES_TMA = 3, /* element (r, g) at g * round_up(rows, 4) + r: 4-byte scales */
+    HONE_SCALES_PACKED = 4, /* ue8m0 only: byte (r, g) at (g/4) * round_up(rows,4)*4 + r*4 + g%4 */
+} hone_scale_layout;
+
+/* Which rule makes a scale from the largest magnitude of a group (kernels.md 5.1). */
+typedef enum hone_scale_rule {
+    HONE_RULE_POW2_AMAX = 1,  /* 2^ceil(log2(max(amax, 1e-4) / 448)) */
+    HONE_RULE_RAW_AMAX = 2,   /* max(amax, 1e-4) / 448, fp32 */
+    HONE_RULE_POW2_SCALE = 3, /* 2^ceil(log2(max(amax / 448, 1e-4))) */
+    HONE_RULE_RAW_TINY = 4,   /* max(amax / 448, FLT_MIN), fp32 */
+} hone_scale_rule;
+
+/* Reduction-order class: fixed = the same K order and promotion for every M, no split-K. */
+typedef enum hone_order {
+    HONE_ORDER_ANY = 1,
+    HONE_ORDER_FIXED = 2,
+} hone_order;
+
+typedef enum hone_batch_layout {
+    HONE_BATCH_OUTER = 1, /* A [batch, m, k], D [batch, m, n] */
+    HONE_BATCH_INNER = 2, /* A [m, batch, k], D [m, batch, n]; scales of A [m, batch * groups] */
+} hone_batch_layout;
+
+/* A KV-cache format as an identity. Reader and writer must name the same one. */
+typedef enum hone_kv_format {
+    HONE_KV_INDEX_FP8_132 = 1, /* 128 e4m3 + 1 f32 a token */
+    HONE_KV_MLA_FP8_656 = 2,   /* V3.2: 512 e4m3 + 4 f32 + 64 bf16 */
+    HONE_KV_MLA_FP8_528 = 3,   /* V4.1: 512 e4m3 + 16 ue8m0 */
+} hone_kv_format;
+
+typedef enum hone_page_layout {
+    HONE_PAGE_SPLIT = 1,      /* a page holds all data rows, then all scale rows */
+    HONE_PAGE_INTERLEAVED = 2, /* each token's data is followed by its scales */
+} hone_page_layout;
+
+typedef struct hone_record {
+    int32_t format;  /* hone_kv_format */
+    int32_t layout;  /* hone_page_layout */
+    int32_t rule;    /* hone_scale_rule */
+    int32_t version; /* 1 */
+} hone_record;
+
+/* ---- Problems: what is tuned for, and the lookup key. Plain, fixed size, no pointers. ------- */
+
+/* D[b,m,n] = sum_k A[b,m,k] * SFA * B[b,n,k] * SFB (+ D when accumulate). B is [batch, n, k].
+ * Scales: SFA [batch, ceil(m/a.gran_mn), ceil(k/a.gran_k)], SFB alike over n (kernels.md 1.1). */
+typedef struct hone_fp8_gemm {
+    int64_t m, n, k, batch;
+    hone_recipe recipe;
+    int32_t out;            /* hone_dtype: bf16 or f32 */
+    int32_t order;          /* hone_order */
+    int32_t accumulate;     /* 0: D = product; 1: D += product */
+    int32_t a_scale_layout; /* hone_scale_layout */
+    int32_t b_scale_layout; /* hone_scale_layout: row or col for blocks */
+    int32_t batch_layout;   /* hone_batch_layout */
+    int32_t align;          /* bytes that every operand's base and row stride are multiples of */
+} hone_fp8_gemm;
+
+/* q, s = quantise(x [m, k]) in groups of `group` along k (kernels.md 5.1). k % group == 0. */
+typedef struct hone_act_quant {
+    int64_t m, k;
+    int32_t in;           /* hone_dtype: bf16, f16 or f32 */
+    int32_t out;          /* hone_dtype: e4m3 */
+    int32_t scale;        /* hone_dtype: f32 or ue8m0 */
+    int32_t group;        /* 32 or 128 */
+    int32_t scale_layout; /* hone_scale_layout */
+    int32_t rule;         /* hone_scale_rule */
+    int32_t align;
+} hone_act_quant;
+
+/* Quantise `tokens` rows and insert them into a paged cache by slot (kernels.md 4.2-4.6).
+ * slot < 0: skipped. slot >= pages * page_size: counted, never written. */
+typedef struct hone_kv_quant {
+    int64_t tokens;
+    int64_t pages;       /* pages of the cache */
+    int64_t page_stride; /* bytes from page to page; >= page bytes */
+    int32_t page_size;   /* tokens in a page: 32, 64, 128, 256 */
+    int32_t in;          /* hone_dtype: bf16 */
+    hone_record record;
+    int32_t align;
+} hone_kv_quant;
+
+typedef struct hone_problem {
+    uint32_t size; /* sizeof(hone_problem) */
+    int32_t op;    /* hone_op */
+    union {
+        hone_fp8_gemm fp8_gemm;
+        hone_act_quant act_quant;
+        hone_kv_quant kv_quant;
+    } as;
+} hone_problem;
+
+/* Read a problem from text such as
+ *   fp8_gemm:m=4096,n=7168,k=2048,recipe=f32-1x128-128x128,out=bf16
+ * Fields that are left out take their op's defaults. HONE_BAD_TEXT names the field that does not
+ * parse, HONE_BAD_PROBLEM the one that its op refuses. Thread-safe. */
+HONE_API hone_status hone_problem_parse(const char *text, hone_problem *out, hone_error *error);
+
+/* Write a problem's text, every field, so that parsing it gives the same problem.
+ * Returns HONE_LIMIT when `capacity` is too small; 512 always suffices. */
+HONE_API hone_status hone_problem_format(const hone_problem *problem, char *text, size_t capacity,
+                                         hone_error *error);
+
+/* Check every field against its op's rules. */
+HONE_API hone_status hone_problem_check(const hone_problem *problem, hone_error *error);
+
+/* ---- Runtime: what a serving engine links. -------------------------------------------------- */
+typedef struct hone_runtime hone_runtime;
+
+typedef enum hone_provenance {
+    HONE_FROM_EXACT = 1,  /* a winner for this very problem */
+    HONE_FROM_BUCKET = 2, /* a winner for the size rounded up to the policy's list */
+    HONE_FROM_NEAR = 3,   /* a larger tuned size, or another device kind of the same build */
+    HONE_FROM_DEFAULT = 4, /* the analytical choice; nothing stored answers */
+} hone_provenance;
+
+typedef struct hone_options {
+    uint32_t size;           /* sizeof(hone_options) */
+    int32_t strict;          /* 1: only HONE_FROM_EXACT answers */
+    int32_t allow_modelled;  /* 1: winners whose times were modelled may be served */
+    int32_t compile_jobs;    /* workers of hone_prepare; 0: one for each core */
+    const char *cache_path;  /* kernel cache; NULL: $XDG_CACHE_HOME/hone/kernels.db */
+} hone_options;
+
+/* An answer. Small and copyable; it stays valid until hone_close. */
+typedef struct hone_choice {
+    uint32_t size;            /* sizeof(hone_choice) */
+    int32_t provenance;       /* hone_provenance */
+    uint64_t winner;          /* id of the winner in the store; 0 for a default */
+    double time_ns;           /* the winner's time; 0 when unknown */
+    int32_t modelled;         /* 1 when time_ns was modelled, not measured */
+    int32_t op;               /* hone_op */
+    uint64_t workspace_bytes; /* device memory that hone_launch needs beside the operands */
+    const void *kernel;       /* private */
+    hone_problem problem;     /* what was asked for */
+} hone_choice;
+
+/* One operand in the op's order (hone_operands). Device memory, owned by the caller. */
+typedef struct hone_arg {
+    uint64_t address; /* CUdeviceptr */
+    uint64_t bytes;   /* size of the allocation from `address` on */
+} hone_arg;
+
+/* What an op reads and writes, in the order of hone_launch's arguments. */
+typedef struct hone_operand {
+    const char *name; /* "a", "a_scale", ...; static */
+    int32_t dtype;    /* hone_dtype of the elements; NONE for raw bytes and int64 slots */
+    int32_t access;   /* 1 read, 2 written, 3 both */
+    uint64_t bytes;   /* that it must hold */
+} hone_operand;
+
+#define HONE_MAX_OPERANDS 8
+
+/* The operands of a problem: *count entries of `out`. HONE_BAD_PROBLEM, HONE_OVERFLOW. */
+HONE_API hone_status hone_operands(const hone_problem *problem, hone_operand out[HONE_MAX_OPERANDS],
+                                   size_t *count, hone_error *error);
+
+typedef struct hone_progress {
+    uint64_t done, total;
+    const char *doing; /* one line, borrowed for the call */
+} hone_progress;
+/* Return non-zero to cancel. Called from the thread that called hone_prepare. */
+typedef int (*hone_progress_fn)(void *context, const hone_progress *progress);
+
+/* Open a store for serving on `device` ("auto", "cuda:0", "emu:h20"). The store's generation is read
+ * into memory; no connection stays open. `options` may be NULL. Caller closes *out. */
+HONE_API hone_status hone_open(const char *store, const char *device, const hone_options *options,
+                               hone_runtime **out, hone_error *error);
+HONE_API void hone_close(hone_runtime *runtime);
+
+/* Load or compile all that lookups of these problems can answer. Slow; call before serving. */
+HONE_API hone_status hone_prepare(hone_runtime *runtime, const hone_problem *problems, size_t count,
+                                  hone_progress_fn progress, void *context, hone_error *error);
+
+/* The hot path: no lock, no allocation, no system call, no compile. Thread-safe.
+ * HONE_NOT_PREPARED when the answer is known but its kernel is not loaded. */
+HONE_API hone_status hone_lookup(const hone_runtime *runtime, const hone_problem *problem,
+                                 hone_choice *out, hone_error *error);
+
+/* Launch on `stream` (a CUstream, NULL for the default one). `args` are the problem's operands in the
+ * order of hone_operands, then, when workspace_bytes > 0, the workspace. Checks sizes and alignment
+ * first; launches nothing on failure. Capture-safe. Zero-size problems succeed without a launch. */
+HONE_API hone_status hone_launch(const hone_choice *choice, const hone_arg *args, size_t count,
+                                 void *stream, hone_error *error);
+
+#define HONE_FINGERPRINT_BYTES 32
+/* A digest of all that a lookup can answer: ranks compare it. */
+HONE_API hone_status hone_fingerprint(const hone_runtime *runtime,
+                                      uint8_t out[HONE_FINGERPRINT_BYTES], hone_error *error);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,93 @@
+/* hone_emu.h - the one extension table of libhone_emu.so, beside the driver API that it exports.
+ *
+ * Private to the project (not installed). The runtime finds it with dlsym(library, "hone_emu_api"); a real
+ * libcuda has no such name, and nothing else tells the two apart. Not thread-safe unless said. */
+#ifndef HONE_EMU_H
+#define HONE_EMU_H
+
+#include "include/hone.h"
+
+#define HONE_EMU_VERSION 1
+
+typedef enum hone_emu_arithmetic {
+    HONE_EMU_EXACT = 1, /* tensor products summed exactly, rounded once to fp32 */
+    HONE_EMU_FAST = 2,  /* fp32 fused multiply-add in k order */
+    HONE_EMU_HW = 3,    /* the tensor core's own alignment and truncation (kernels.md 6.2) */
+} hone_emu_arithmetic;
+
+/* What one launch did. Counts cover the CTAs that ran; `ctas_total` is the grid. */
+typedef struct hone_emu_counters {
+    uint64_t ctas_run, ctas_total;
+    uint64_t warp_instructions, thread_instructions; /* thread: active lanes */
+    uint64_t alu, fp32, sfu, control, conversion;    /* warp instructions by pipe */
+    uint64_t tensor_macs[8];    /* multiply-adds by hone_emu_mma kind */
+    uint64_t global_load_bytes, global_store_bytes;  /* asked for by lanes */
+    uint64_t global_requests, global_sectors;        /* warp requests; 32-byte sectors */
+    uint64_t global_load_sectors, global_store_sectors;
+    uint64_t unique_lines;      /* distinct 128-byte lines touched: the DRAM footprint */
+    uint64_t shared_requests, shared_wavefronts;     /* wavefronts > requests: bank conflicts */
+    uint64_t async_copy_bytes, barriers, atomics;
+} hone_emu_counters;
+
+/* Index into tensor_macs. */
+typedef enum hone_emu_mma {
+    HONE_EMU_MMA_FP8 = 0,
+    HONE_EMU_MMA_BF16 = 1,
+    HONE_EMU_MMA_F16 = 2,
+    HONE_EMU_MMA_S8 = 3,
+    HONE_EMU_MMA_TF32 = 4,
+} hone_emu_mma;
+
+/* The last fault, with where it happened. `ptx_line` is 1-based in the module's PTX. */
+typedef struct hone_emu_fault {
+    int32_t result; /* CUresult that the launch reported; 0: no fault so far */
+    char kind[32];  /* "out-of-bounds", "misaligned", "uninitialised", "deadlock", "barrier-divergence",
+                       "use-after-free", "trap", "unsupported" */
+    char kernel[128];
+    char message[384];
+    int32_t ptx_line, warp, lane;
+    uint64_t cta, address;
+} hone_emu_fault;
+
+/* ptxas' figures for a function: an emulator sees PTX, so the one who compiled says what the code needs. */
+typedef struct hone_emu_resources {
+    int32_t registers, static_shared_bytes, local_bytes, spill_bytes;
+} hone_emu_resources;
+
+typedef struct hone_emu_api {
+    uint32_t version; /* HONE_EMU_VERSION */
+
+    /* Which GPUs to be, by file name below models/gpu ("h20"). Before cuInit; the default is one "h20".
+     * HONE_UNKNOWN for a name that is not there. */
+    hone_status (*set_devices)(const char *const *names, size_t count, hone_error *error);
+
+    /* Of one device: tensor arithmetic (default HW), and the seed of the warp order (default 0: in order). */
+    hone_status (*set_arithmetic)(int device, hone_emu_arithmetic mode, hone_error *error);
+    hone_status (*set_schedule)(int device, uint64_t seed, hone_error *error);
+
+    /* Sanitizers on (default) or off: bounds, alignment, uninitialised reads, divergence. */
+    hone_status (*set_checks)(int device, int on, hone_error *error);
+
+    /* The next launches run only these CTAs (linear index x + y * grid.x + z * grid.x * grid.y), in
+     * this order; count 0: all of them again. The list is copied. */
+    hone_status (*set_sample)(int device, const uint64_t *ctas, size_t count, hone_error *error);
+
+    /* Set before a launch for its answers by cuFuncGetAttribute, and for occupancy. `function` is a CUfunction. */
+    hone_status (*set_resources)(void *function, const hone_emu_resources *resources, hone_error *error);
+
+    /* Counters of the device's last launch, and the last fault. */
+    hone_status (*last_counters)(int device, hone_emu_counters *out, hone_error *error);
+    hone_status (*last_fault)(int device, hone_emu_fault *out, hone_error *error);
+
+    /* Clear the sticky error of a device and its context, as a new process would (tests and sweeps). */
+    hone_status (*reset)(int device, hone_error *error);
+
+    /* Make every launch from the n-th on fail with this CUresult (0: none): faults for the tuner's tests. */
+    hone_status (*set_launch_fault)(int device, uint64_t nth, int result, hone_error *error);
+} hone_emu_api;
+
+/* The exported entry point: const hone_emu_api *hone_emu_api_v1(void). */
+#define HONE_EMU_SYMBOL "hone_emu_api_v1"
+HONE_API const hone_emu_api *hone_emu_api_v1(void);
+
+#endif

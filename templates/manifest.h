@@ -1,0 +1,102 @@
+/* manifest.h - a template's YAML manifest: parameters, constraints, launches, arguments (docs/design.md).
+ *
+ * Immutable after parsing, so shared freely between threads. */
+#ifndef HONE_TEMPLATES_MANIFEST_H
+#define HONE_TEMPLATES_MANIFEST_H
+
+#include "core/device.h"
+#include "core/status.h"
+
+#define MANIFEST_MAX_PARAMS 32
+#define MANIFEST_MAX_LAUNCHES 4
+#define MANIFEST_MAX_ARGUMENTS 48
+
+typedef struct manifest manifest;
+
+/* One value for each parameter, in the manifest's order. A plain value. */
+typedef struct config {
+    uint32_t len;
+    int64_t value[MANIFEST_MAX_PARAMS];
+} config;
+
+/* What a kernel argument is made from. */
+typedef enum plan_argument_kind {
+    PLAN_OPERAND,   /* pointer to the op's operand `operand` */
+    PLAN_WORKSPACE, /* pointer into the workspace at byte `value` */
+    PLAN_SCALAR,    /* `bytes` wide integer `value` */
+} plan_argument_kind;
+
+typedef struct plan_argument {
+    plan_argument_kind kind;
+    uint32_t operand; /* PLAN_OPERAND: index by hone_operands */
+    uint32_t bytes;   /* PLAN_SCALAR: 4 or 8 */
+    int64_t value;
+} plan_argument;
+
+typedef struct plan_launch {
+    char entry[512];   /* NVRTC name expression: fp8_gemm<Config{.block_m = 128, ...}> */
+    uint32_t grid[3], block[3], cluster[3];
+    uint32_t shared_bytes; /* dynamic */
+    uint32_t arguments_len;
+    plan_argument arguments[MANIFEST_MAX_ARGUMENTS];
+} plan_launch;
+
+/* All that a launch needs, for one problem, device and config. */
+typedef struct plan {
+    uint32_t launches_len;
+    plan_launch launches[MANIFEST_MAX_LAUNCHES];
+    uint64_t workspace_bytes;
+    bool workspace_zeroed;
+    double tolerance; /* c of the element bound |err| <= c * 2^-13 * sum|ab|; 0: bytes must match */
+} plan;
+
+/* `source` is the manifest's name ("fp8_gemm/mma_sync"). HONE_BAD_MANIFEST names line, rule, remedy. */
+hone_status manifest_parse(const char *source, const char *text, size_t len, manifest **out,
+                           hone_error *error);
+void manifest_free(manifest *m);
+
+const char *manifest_name(const manifest *m);   /* "fp8_gemm/mma_sync" */
+int32_t manifest_op(const manifest *m);         /* hone_op */
+const char *manifest_source(const manifest *m); /* file of the kernel below templates/ */
+uint32_t manifest_params_len(const manifest *m);
+const char *manifest_param_name(const manifest *m, uint32_t param);
+uint32_t manifest_param_values(const manifest *m, uint32_t param, const int64_t **values);
+
+/* 1 when the template serves this problem on this device at all (its `when:`), 0 when not; `why` (may be
+ * NULL, else 160 bytes) then says which rule refuses. */
+hone_status manifest_serves(const manifest *m, const hone_problem *problem, const device_facts *device,
+                            bool *serves, char why[160], hone_error *error);
+
+/* Whether one config is legal there: every `require` and the device's limits. `why` as above. */
+hone_status manifest_legal(const manifest *m, const hone_problem *problem, const device_facts *device,
+                           const config *c, bool *legal, char why[160], hone_error *error);
+
+/* The launches of a legal config. */
+hone_status manifest_plan(const manifest *m, const hone_problem *problem, const device_facts *device,
+                          const config *c, plan *out, hone_error *error);
+
+/* "block_m=128 block_n=160 stages=4", and back. */
+hone_status manifest_config_format(const manifest *m, const config *c, char *text, size_t capacity,
+                                   hone_error *error);
+hone_status manifest_config_parse(const manifest *m, const char *text, config *out, hone_error *error);
+
+/* All templates that are built in: parsed once by templates_open, listed by name. */
+typedef struct templates templates;
+hone_status templates_open(templates **out, hone_error *error);
+void templates_close(templates *t);
+size_t templates_len(const templates *t);
+const manifest *templates_at(const templates *t, size_t index);
+const manifest *templates_find(const templates *t, const char *name);
+/* A template's kernel source and the device headers that it includes, in memory, for NVRTC. */
+typedef struct template_source {
+    const char *source;           /* NUL-terminated */
+    const char *const *headers;   /* contents */
+    const char *const *names;     /* as #include'd: "device/fp8.cuh" */
+    size_t headers_len;
+} template_source;
+hone_status templates_source(const templates *t, const manifest *m, template_source *out,
+                             hone_error *error);
+/* Digest of all that the template's code depends on: source, headers, manifest. */
+void templates_digest(const templates *t, const manifest *m, uint8_t out[32]);
+
+#endif
