@@ -24,6 +24,11 @@ void memory_close(device_memory *m);
 hone_status memory_allocate(device_memory *m, uint64_t bytes, uint64_t *address, hone_error *error);
 hone_status memory_free(device_memory *m, uint64_t address, hone_error *error);
 
+/* Let kernels reach host memory at its own address (pinned memory): counted as written, not charged to the
+ * capacity. The caller keeps the bytes alive until memory_release. */
+hone_status memory_adopt(device_memory *m, void *host, uint64_t bytes, hone_error *error);
+hone_status memory_release(device_memory *m, const void *host, hone_error *error);
+
 /* The range that holds `address`, live or quarantined; NULL when none. O(log n); callers cache the last hit. */
 const memory_range *memory_find(const device_memory *m, uint64_t address);
 
