@@ -2,12 +2,11 @@
 #ifndef HONE_RUNTIME_DEVICE_H
 #define HONE_RUNTIME_DEVICE_H
 
+#include "cache/kind.h"
 #include "models/gpu.h"
 #include "runtime/driver.h"
 
 #include <stdbool.h>
-
-#define DEVICE_KIND_MAX 192
 
 /* Immutable once open; shared freely between threads. */
 typedef struct device {
@@ -17,7 +16,7 @@ typedef struct device {
     gpu gpu;            /* gpu.facts are this device's own; the rates come from models/gpu, or from its arch */
     bool gpu_known;     /* false: no description by that product name, so the rates are its arch's usual ones */
     char spec[64];      /* "cuda:0" or "emu:h20": never "auto" */
-    char kind[DEVICE_KIND_MAX]; /* device_kind_text of the facts */
+    device_kind kind; /* of the facts: what a winner is valid for */
     char note[160];     /* "" or one plain line that a caller should show: times are modelled */
 } device;
 
@@ -29,13 +28,6 @@ void device_close(device *d); /* NULL is fine */
 
 /* Make the device's context current on this thread: before any driver call of another thread. */
 hone_status device_enter(const device *d, hone_error *error);
-
-/* What a winner is valid for, as text: "sm_90a/78sm/233472/232448/96GiB/4.0TB/s/NVIDIA H20": arch, SM count, shared
- * memory of an SM and of a block, memory and bandwidth class, product name. */
-void device_kind_text(const device_facts *facts, char text[DEVICE_KIND_MAX]);
-
-/* Whether two kinds differ in nothing but name, memory and bandwidth: `near` by arch, SM count and shared memory. */
-bool device_kind_near(const char *a, const char *b);
 
 /* The text without opening anything: which devices there are. Writes up to `capacity` specs ("cuda:0", ...,
  * "emu:h20", ...) with their facts; *count is how many there are. Never fails for want of a GPU. */

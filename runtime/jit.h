@@ -2,7 +2,8 @@
  *
  * NVRTC reads and writes files, hangs, and has aborted its caller (reliability.md 0), so it runs in
  * `hone-worker` alone: sandboxed, limited, killed at its deadline and replaced. Compiled code is kept in the
- * user's kernel cache under a digest of everything that it depends on. One thread at a time per jit. */
+ * user's kernel cache under a digest of everything that it depends on (cache/kernel_cache.h). One thread at a
+ * time per jit, which keeps a thread of its own for each worker. */
 #ifndef HONE_RUNTIME_JIT_H
 #define HONE_RUNTIME_JIT_H
 
@@ -49,7 +50,8 @@ hone_status jit_request_plan(const templates *t, const manifest *m, const plan *
 typedef struct jit_kernel {
     char *entry;   /* the name expression */
     char *lowered; /* the mangled name in the cubin and the PTX */
-    int32_t registers, static_shared_bytes, stack_bytes, spill_store_bytes, spill_load_bytes;
+    int32_t registers, static_shared_bytes, stack_bytes;
+    int32_t spill_bytes; /* stores + loads, of a thread */
 } jit_kernel;
 
 typedef struct compiled {
@@ -67,7 +69,7 @@ typedef struct compiled {
 } compiled;
 void compiled_free(compiled *c); /* NULL is fine */
 
-/* Sum of spill stores and loads of all kernels, in bytes of a thread. */
+/* Largest spill of the kernels, stores + loads, in bytes of a thread. */
 int32_t compiled_spill_bytes(const compiled *c);
 
 /* Hand a request in; never waits for a compile. `tag` comes back with the answer. HONE_LIMIT when more than
@@ -92,12 +94,13 @@ size_t jit_pending(const jit *j);
 /* Submit and wait for that one; nothing else may be under way. Caller frees *out. */
 hone_status jit_compile(jit *j, const jit_request *request, compiled **out, hone_error *error);
 
-/* "13.0" and the digest of the NVRTC library that the workers opened; starts one when none runs. */
+/* The NVRTC that the workers opened; a worker is started when none has run. */
 typedef struct jit_version {
-    int32_t nvrtc_version;
-    char library[256];
-    uint8_t build[32];
-    bool sandboxed; /* Landlock is on; false on kernels that lack it */
+    int32_t nvrtc_version; /* major * 1000 + minor * 10 */
+    char text[64];         /* "13.0+65be0db3": version and start of the build id, for the store */
+    char library[256];     /* path */
+    char build[96];        /* build id in hex; size and time of the file when it has none */
+    bool sandboxed;        /* Landlock is on; false on kernels that lack it: say so once */
 } jit_version;
 hone_status jit_describe(jit *j, jit_version *out, hone_error *error);
 
