@@ -1,5 +1,6 @@
-/* kind.h - device kinds: what a winner is valid for. Arch, SM count, shared memory, memory size and bandwidth class,
- * product name (cases.md 20: names alone vary with the driver, SM counts differ under one name). A plain value. */
+/* kind.h - device kinds: what a winner is valid for. Arch, SM count, shared memory, memory size and
+ * bandwidth class, product name (cases.md 20: names alone vary with the driver, SM counts differ
+ * under one name). A plain value. */
 #ifndef HONE_CACHE_KIND_H
 #define HONE_CACHE_KIND_H
 
@@ -8,7 +9,7 @@
 #include <stddef.h>
 
 typedef struct device_kind {
-    char name[96];          /* product name, trimmed */
+    char name[96]; /* product name, trimmed */
     int32_t arch, sm_count;
     int32_t smem_per_block; /* bytes, opt-in */
     int32_t mem_gib;        /* to the nearest 8 from 32 on: drivers reserve different amounts */
@@ -21,7 +22,7 @@ void device_kind_of(const device_facts *facts, device_kind *out);
 /* How well a winner made on `have` fits the device `want`; `emulated` is not looked at. */
 typedef enum device_match {
     DEVICE_OTHER, /* not to be served */
-    DEVICE_NEAR,  /* same arch, SM count and shared memory under another name, memory or bandwidth */
+    DEVICE_NEAR, /* same arch, SM count and shared memory under another name, memory or bandwidth */
     DEVICE_SAME,
 } device_match;
 device_match device_kind_match(const device_kind *have, const device_kind *want);

@@ -1,16 +1,20 @@
-/* store.h - the SQLite file of results: sweeps, problems, candidates with their measurements, winners, generations.
+/* store.h - the SQLite file of results: sweeps, problems, candidates with their measurements,
+ * winners, generations.
  *
- * Written only by a sweep's parent process; read by reports. Serving reads generations (cache/generation.h) and
- * never opens a store itself.
+ * Written only by a sweep's parent process; read by reports. Serving reads generations
+ * (cache/generation.h) and never opens a store itself.
  *
  * Rules that hold for every function here
- *   - One thread at a time for a handle; any number of processes for a file. Never carry a handle across fork().
- *   - Nothing else in the process may open() the file: closing any descriptor of it drops SQLite's locks.
- *   - Rows carry a BLAKE2b digest over all their columns. A row that does not match is skipped and counted
- *     (store_check), never returned.
- *   - HONE_STORE_BUSY when the file stayed locked past the back-off (30 s), HONE_STORE_IO on I/O errors and full
- *     disks, HONE_STORE_FOREIGN for files that are not ours or newer, HONE_UNTRUSTED for files that others may
- *     write. After HONE_STORE_IO while writing, close the handle: nothing is retried blindly. */
+ *   - One thread at a time for a handle; any number of processes for a file. Never carry a handle
+ * across fork().
+ *   - Nothing else in the process may open() the file: closing any descriptor of it drops SQLite's
+ * locks.
+ *   - Rows carry a BLAKE2b digest over all their columns. A row that does not match is skipped and
+ * counted (store_check), never returned.
+ *   - HONE_STORE_BUSY when the file stayed locked past the back-off (30 s), HONE_STORE_IO on I/O
+ * errors and full disks, HONE_STORE_FOREIGN for files that are not ours or newer, HONE_UNTRUSTED
+ * for files that others may write. After HONE_STORE_IO while writing, close the handle: nothing is
+ * retried blindly. */
 #ifndef HONE_CACHE_STORE_H
 #define HONE_CACHE_STORE_H
 
@@ -19,18 +23,18 @@
 #include "core/status.h"
 
 /* What became of a candidate: name, frozen value, text for reports. */
-#define STORE_OUTCOME_MAP(X)                                              \
-    X(inflight, INFLIGHT, 1, "started, not finished")                     \
-    X(ok, OK, 2, "proved and timed")                                      \
-    X(compile, COMPILE, 3, "did not compile")                             \
-    X(launch, LAUNCH, 4, "the launch was refused")                        \
-    X(fault, FAULT, 5, "an illegal access or a trap")                     \
-    X(hang, HANG, 6, "ran past its limit")                                \
-    X(oom, OOM, 7, "did not fit in memory")                               \
-    X(wrong, WRONG, 8, "its output failed verification")                  \
-    X(nondet, NONDET, 9, "two runs gave different bits")                  \
-    X(lost, LOST, 10, "the sweep died twice while it ran")                \
-    X(pruned, PRUNED, 11, "not tried: spills or a bound ruled it out")    \
+#define STORE_OUTCOME_MAP(X)                                                                       \
+    X(inflight, INFLIGHT, 1, "started, not finished")                                              \
+    X(ok, OK, 2, "proved and timed")                                                               \
+    X(compile, COMPILE, 3, "did not compile")                                                      \
+    X(launch, LAUNCH, 4, "the launch was refused")                                                 \
+    X(fault, FAULT, 5, "an illegal access or a trap")                                              \
+    X(hang, HANG, 6, "ran past its limit")                                                         \
+    X(oom, OOM, 7, "did not fit in memory")                                                        \
+    X(wrong, WRONG, 8, "its output failed verification")                                           \
+    X(nondet, NONDET, 9, "two runs gave different bits")                                           \
+    X(lost, LOST, 10, "the sweep died twice while it ran")                                         \
+    X(pruned, PRUNED, 11, "not tried: spills or a bound ruled it out")                             \
     X(unmeasured, UNMEASURED, 12, "proved, but no time could be taken")
 
 typedef enum store_outcome {
@@ -40,11 +44,11 @@ typedef enum store_outcome {
 } store_outcome;
 
 /* How a time was had. Never mixed in one comparison. */
-#define STORE_TIMER_MAP(X)   \
-    X(none, NONE, 0)         \
-    X(cupti, CUPTI, 1)       \
-    X(events, EVENTS, 2)     \
-    X(graph, GRAPH, 3)       \
+#define STORE_TIMER_MAP(X)                                                                         \
+    X(none, NONE, 0)                                                                               \
+    X(cupti, CUPTI, 1)                                                                             \
+    X(events, EVENTS, 2)                                                                           \
+    X(graph, GRAPH, 3)                                                                             \
     X(modelled, MODELLED, 4)
 
 typedef enum store_timer {
@@ -54,10 +58,10 @@ typedef enum store_timer {
 } store_timer;
 
 /* How sure a choice of winner is (bench.md 2). */
-#define STORE_VERDICT_MAP(X)   \
-    X(clear, CLEAR, 1)         \
-    X(tie, TIE, 2)             \
-    X(ambiguous, AMBIGUOUS, 3) \
+#define STORE_VERDICT_MAP(X)                                                                       \
+    X(clear, CLEAR, 1)                                                                             \
+    X(tie, TIE, 2)                                                                                 \
+    X(ambiguous, AMBIGUOUS, 3)                                                                     \
     X(default, DEFAULT, 4)
 
 typedef enum store_verdict {
@@ -76,15 +80,18 @@ int32_t store_outcome_parse(const char *name);
 typedef struct store store;
 
 typedef enum store_mode {
-    STORE_READ,  /* the file must exist; nothing is written anywhere, so that a read-only image works */
-    STORE_WRITE, /* created when missing, with its folder (0700); WAL and synchronous=FULL while open */
+    STORE_READ, /* the file must exist; nothing is written anywhere, so that a read-only image works
+                 */
+    STORE_WRITE, /* created when missing, with its folder (0700); WAL and synchronous=FULL while
+                    open */
 } store_mode;
 
 /* Open a store. The caller closes *out. */
 hone_status store_open(const char *path, store_mode mode, store **out, hone_error *error);
 
-/* Commit what is pending and close; the last writer to close leaves journal mode DELETE, so that the file can be
- * shipped alone and read from read-only media. The handle is freed whatever the status. NULL is HONE_OK. */
+/* Commit what is pending and close; the last writer to close leaves journal mode DELETE, so that
+ * the file can be shipped alone and read from read-only media. The handle is freed whatever the
+ * status. NULL is HONE_OK. */
 hone_status store_close(store *s, hone_error *error);
 
 /* $HONE_STORE, else $XDG_DATA_HOME/hone/hone.db, else $HOME/.local/share/hone/hone.db. */
@@ -92,11 +99,13 @@ hone_status store_default_path(char *path, size_t capacity, hone_error *error);
 
 const char *store_path(const store *s);
 
-/* Called with the number of candidates that the COMMIT just made durable; tell progress only here. NULL: none. */
+/* Called with the number of candidates that the COMMIT just made durable; tell progress only here.
+ * NULL: none. */
 typedef void (*store_committed_fn)(void *context, uint64_t rows);
 void store_on_commit(store *s, store_committed_fn committed, void *context);
 
-/* ---- Writing. Each needs STORE_WRITE. --------------------------------------------------------------------- */
+/* ---- Writing. Each needs STORE_WRITE.
+ * --------------------------------------------------------------------- */
 
 /* One run of the tuner. Strings are borrowed for the call. */
 typedef struct store_sweep {
@@ -114,8 +123,8 @@ hone_status store_sweep_end(store *s, int64_t id, hone_error *error);
 hone_status store_problem_id(store *s, const hone_problem *problem, int64_t *id, hone_error *error);
 hone_status store_device_id(store *s, const device_kind *kind, int64_t *id, hone_error *error);
 
-/* What makes a candidate the same one in a later sweep. `template_digest` is recorded, not part of it: a candidate
- * whose template has changed since counts as not done. */
+/* What makes a candidate the same one in a later sweep. `template_digest` is recorded, not part of
+ * it: a candidate whose template has changed since counts as not done. */
 typedef struct store_key {
     int64_t problem, device;   /* store_problem_id, store_device_id */
     const char *template_name; /* "fp8_gemm/mma_sync" */
@@ -130,44 +139,48 @@ typedef enum store_state {
     STORE_RUNNING, /* in flight in a sweep that is alive */
 } store_state;
 
-/* Where a candidate stands. An in-flight row that dead sweeps left twice becomes `lost` here (when the handle
- * writes) and is STORE_DONE. `id` (may be NULL) receives the row's id, 0 when there is none. */
+/* Where a candidate stands. An in-flight row that dead sweeps left twice becomes `lost` here (when
+ * the handle writes) and is STORE_DONE. `id` (may be NULL) receives the row's id, 0 when there is
+ * none. */
 hone_status store_candidate_state(store *s, const store_key *key, store_state *state, int64_t *id,
                                   hone_error *error);
 
-/* Write the in-flight row and COMMIT (together with finished rows that are pending), before the candidate is
- * tried: one that takes the whole sweep down is then known to the next. HONE_BAD_ARGUMENT when it is done. */
+/* Write the in-flight row and COMMIT (together with finished rows that are pending), before the
+ * candidate is tried: one that takes the whole sweep down is then known to the next.
+ * HONE_BAD_ARGUMENT when it is done. */
 hone_status store_candidate_begin(store *s, int64_t sweep, const store_key *key, int64_t *id,
                                   hone_error *error);
 
 /* What is kept of one candidate. Text may be NULL for "". Figures that were not taken are 0. */
 typedef struct store_result {
-    int32_t outcome;          /* store_outcome, not INFLIGHT */
-    const char *reason;       /* why not ok: first cause, one line */
-    int32_t registers;        /* of a thread */
-    int32_t shared_bytes;     /* of a CTA, static and dynamic */
-    int32_t spill_bytes;      /* stores + loads as ptxas reports them */
+    int32_t outcome;      /* store_outcome, not INFLIGHT */
+    const char *reason;   /* why not ok: first cause, one line */
+    int32_t registers;    /* of a thread */
+    int32_t shared_bytes; /* of a CTA, static and dynamic */
+    int32_t spill_bytes;  /* stores + loads as ptxas reports them */
     int32_t local_bytes;
     double compile_ms;
     int32_t timer;            /* store_timer */
     double time_ns;           /* > 0 and finite when outcome is ok */
     const double *samples_ns; /* raw samples, all finite */
     size_t samples_len;
-    const char *cache_mode;   /* condition: "cold", "warm"; for a modelled time "modelled" */
-    const char *tokens;       /* condition: distribution of tokens over experts or rows, "uniform" */
+    const char *cache_mode; /* condition: "cold", "warm"; for a modelled time "modelled" */
+    const char *tokens;     /* condition: distribution of tokens over experts or rows, "uniform" */
     int32_t clock_sm_mhz, clock_mem_mhz; /* condition; 0: not known */
     double cosine, rel_fro, calc_diff;   /* whole-tensor figures against float64 */
-    double max_err_ratio;     /* largest |err| over its element bound; 1 is the limit */
-    uint32_t checked_ctas;    /* CTAs whose output was compared */
-    double flop, bytes;       /* work of the problem, for rates */
-    double roof_ns;           /* roofline's least time */
-    const char *bound;        /* what bounds it: "tensor", "dram", ... */
-    const char *counters;     /* summary, one JSON object; "" when there is none */
+    double max_err_ratio;                /* largest |err| over its element bound; 1 is the limit */
+    uint32_t checked_ctas;               /* CTAs whose output was compared */
+    double flop, bytes;                  /* work of the problem, for rates */
+    double roof_ns;                      /* roofline's least time */
+    const char *bound;                   /* what bounds it: "tensor", "dram", ... */
+    const char *counters;                /* summary, one JSON object; "" when there is none */
 } store_result;
 
-/* Finish a candidate. The row is committed with others, at most 10 rows or 100 ms later, by the next begin, by
- * store_flush, or here. HONE_BAD_ARGUMENT for a non-finite figure or an `ok` without a time. */
-hone_status store_candidate_finish(store *s, int64_t id, const store_result *result, hone_error *error);
+/* Finish a candidate. The row is committed with others, at most 10 rows or 100 ms later, by the
+ * next begin, by store_flush, or here. HONE_BAD_ARGUMENT for a non-finite figure or an `ok` without
+ * a time. */
+hone_status store_candidate_finish(store *s, int64_t id, const store_result *result,
+                                   hone_error *error);
 
 /* A candidate that needs no try (pruned before compiling): begin and finish in one pending row. */
 hone_status store_candidate_record(store *s, int64_t sweep, const store_key *key,
@@ -176,15 +189,18 @@ hone_status store_candidate_record(store *s, int64_t sweep, const store_key *key
 /* Commit what is pending now. */
 hone_status store_flush(store *s, hone_error *error);
 
-/* Choose the winner of a problem on a device; replaces the one before. The candidate must be `ok`. */
+/* Choose the winner of a problem on a device; replaces the one before. The candidate must be `ok`.
+ */
 hone_status store_winner_set(store *s, int64_t problem, int64_t device, int64_t candidate,
                              int32_t verdict, hone_error *error);
 
-/* Pack all winners into a new generation, what hone_open reads, and commit it. No change of winners gives no new
- * generation. Older generations but the last two are dropped. */
+/* Pack all winners into a new generation, what hone_open reads, and commit it. No change of winners
+ * gives no new generation. Older generations but the last two are dropped. */
 hone_status store_pack(store *s, uint64_t *number, hone_error *error);
 
-/* ---- Reading. ----------------------------------------------------------------------------------------------- */
+/* ---- Reading.
+ * -----------------------------------------------------------------------------------------------
+ */
 
 /* A candidate as stored. Pointers are borrowed until the visitor returns. */
 typedef struct store_row {
@@ -194,9 +210,9 @@ typedef struct store_row {
     const char *template_name, *config;
     uint8_t template_digest[32];
     int32_t attempts;
-    const char *nvrtc;        /* of its sweep */
+    const char *nvrtc; /* of its sweep */
     int32_t driver;
-    int64_t created_ms;       /* Unix time */
+    int64_t created_ms; /* Unix time */
     store_result result;
 } store_row;
 
@@ -210,8 +226,8 @@ typedef struct store_filter {
 } store_filter;
 
 /* Rows in the order of their ids. NULL filter: all. */
-hone_status store_candidates(store *s, const store_filter *filter, store_row_fn visit, void *context,
-                             hone_error *error);
+hone_status store_candidates(store *s, const store_filter *filter, store_row_fn visit,
+                             void *context, hone_error *error);
 
 typedef struct store_winner {
     uint64_t id;       /* winner id, as hone_choice.winner */
@@ -223,8 +239,8 @@ typedef struct store_winner {
 typedef int (*store_winner_fn)(void *context, const store_winner *winner);
 
 /* Winners, ordered by device, then problem. `filter` as above, its outcome ignored. */
-hone_status store_winners(store *s, const store_filter *filter, store_winner_fn visit, void *context,
-                          hone_error *error);
+hone_status store_winners(store *s, const store_filter *filter, store_winner_fn visit,
+                          void *context, hone_error *error);
 
 /* Counts for `hone store`, and the damage found by reading every row. */
 typedef struct store_health {

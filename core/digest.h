@@ -1,4 +1,5 @@
-/* digest.h - BLAKE2b digests with length-prefixed fields, so that ("ab","c") and ("a","bc") differ. */
+/* digest.h - BLAKE2b digests with length-prefixed fields, so that ("ab","c") and ("a","bc") differ.
+ */
 #ifndef HONE_CORE_DIGEST_H
 #define HONE_CORE_DIGEST_H
 
@@ -8,7 +9,8 @@
 #define DIGEST_BYTES 32
 
 typedef struct digest {
-    unsigned char state[512]; /* crypto_generichash_state, aligned by hand */
+    unsigned char state[512]; /* crypto_generichash_state, aligned by hand: never copy one between
+                                 begin and end */
 } digest;
 
 void digest_begin(digest *d);

@@ -6,7 +6,7 @@
 
 /* A table of these ends with a row whose name is NULL. The byte after the last one is 0. */
 typedef struct embedded_file {
-    const char *name;          /* path below the folder that embeds it, such as "gpu/h20.yaml" */
+    const char *name; /* path below the folder that embeds it, such as "gpu/h20.yaml" */
     const char *bytes, *bytes_end;
 } embedded_file;
 

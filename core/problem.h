@@ -1,4 +1,5 @@
-/* problem.h - one table of every op's fields: text form, key, checks and expressions all read it. */
+/* problem.h - one table of every op's fields: text form, key, checks and expressions all read it.
+ */
 #ifndef HONE_CORE_PROBLEM_H
 #define HONE_CORE_PROBLEM_H
 
@@ -7,22 +8,23 @@
 #include <stdbool.h>
 
 typedef enum problem_kind {
-    PROBLEM_SIZE,   /* int64 */
-    PROBLEM_INT,    /* int32 number */
-    PROBLEM_ENUM,   /* int32 with names */
+    PROBLEM_SIZE, /* int64 */
+    PROBLEM_INT,  /* int32 number */
+    PROBLEM_ENUM, /* int32 with names */
 } problem_kind;
 
-/* One field of an op. The name is the text form's and the expressions' name: "m", "a_gran_k", "out". */
+/* One field of an op. The name is the text form's and the expressions' name: "m", "a_gran_k",
+ * "out". */
 typedef struct problem_field {
     const char *name;
     problem_kind kind;
-    uint32_t offset;       /* from the start of hone_problem */
+    uint32_t offset;          /* from the start of hone_problem */
     const char *const *names; /* PROBLEM_ENUM: name by value, NULL where a value is not used */
     uint32_t names_len;
-    int64_t least, most;   /* inclusive bounds of the value */
-    int64_t standard;      /* the default when the text leaves it out; required when `required` */
+    int64_t least, most; /* inclusive bounds of the value */
+    int64_t standard;    /* the default when the text leaves it out; required when `required` */
     bool required;
-    bool bucket;           /* a size that lookups may round up: m, tokens */
+    bool bucket; /* a size that lookups may round up: m, tokens */
 } problem_field;
 
 /* The fields of an op, in key order. NULL and *count = 0 for an unknown op. */
@@ -51,30 +53,30 @@ problem_hash problem_key_hash(const uint8_t *key, size_t len); /* XXH3-128 */
 
 /* Bytes of one token and of one page of a record, its page's data plane, and its tiles. */
 typedef struct record_layout {
-    int32_t input_dims;       /* bf16 elements of a token's input row */
-    int32_t quant_dims;       /* of them quantised */
-    int32_t tile;             /* elements that share a scale */
-    int32_t scale_bytes;      /* of one scale: 4 or 1 */
-    int32_t data_bytes;       /* e4m3 bytes of a token */
-    int32_t tail_bytes;       /* copied verbatim (RoPE bf16), after the scales */
-    int32_t token_bytes;      /* all of a token */
+    int32_t input_dims;  /* bf16 elements of a token's input row */
+    int32_t quant_dims;  /* of them quantised */
+    int32_t tile;        /* elements that share a scale */
+    int32_t scale_bytes; /* of one scale: 4 or 1 */
+    int32_t data_bytes;  /* e4m3 bytes of a token */
+    int32_t tail_bytes;  /* copied verbatim (RoPE bf16), after the scales */
+    int32_t token_bytes; /* all of a token */
     int64_t page_bytes;
 } record_layout;
 /* HONE_BAD_PROBLEM when format, layout or page size do not go together. */
 hone_status record_layout_of(const hone_record *record, int32_t page_size, record_layout *out,
                              hone_error *error);
 /* Byte offset within a page of token's data and of its scale for tile. */
-int64_t record_data_offset(const hone_record *record, const record_layout *layout, int32_t page_size,
-                           int64_t token);
-int64_t record_scale_offset(const hone_record *record, const record_layout *layout, int32_t page_size,
-                            int64_t token, int32_t tile);
+int64_t record_data_offset(const hone_record *record, const record_layout *layout,
+                           int32_t page_size, int64_t token);
+int64_t record_scale_offset(const hone_record *record, const record_layout *layout,
+                            int32_t page_size, int64_t token, int32_t tile);
 
 /* Elements that a scale matrix [rows, groups] occupies in `layout`, padding included, in bytes. */
-hone_status problem_scale_bytes(int64_t rows, int64_t groups, hone_dtype scale, hone_scale_layout layout,
-                                uint64_t *bytes, hone_error *error);
+hone_status problem_scale_bytes(int64_t rows, int64_t groups, hone_dtype scale,
+                                hone_scale_layout layout, uint64_t *bytes, hone_error *error);
 /* Byte offset of scale (row, group) in that layout. */
-uint64_t problem_scale_offset(int64_t rows, int64_t groups, hone_dtype scale, hone_scale_layout layout,
-                              int64_t row, int64_t group);
+uint64_t problem_scale_offset(int64_t rows, int64_t groups, hone_dtype scale,
+                              hone_scale_layout layout, int64_t row, int64_t group);
 
 /* Multiply-adds times two, and the bytes that must move at least once: for rooflines. */
 void problem_work(const hone_problem *problem, double *flop, double *bytes);

@@ -1,0 +1,47 @@
+/* quantise.c - the one quantiser: a group's scale, and its payload made with that very scale. */
+#include "core/numfmt.h"
+
+#include <float.h>
+#include <math.h>
+
+/* e4m3's largest value, and the floors that the serving stacks put under amax or under the scale.
+ */
+#define LARGEST     448.0f
+#define AMAX_FLOOR  1e-4f
+#define SCALE_FLOOR 1e-4f
+
+float numfmt_scale(float amax, hone_scale_rule rule)
+{
+    switch (rule) {
+    case HONE_RULE_POW2_AMAX:
+        return numfmt_ue8m0_decode(numfmt_ue8m0_ceil(fmaxf(amax, AMAX_FLOOR) / LARGEST));
+    case HONE_RULE_RAW_AMAX:
+        return fmaxf(amax, AMAX_FLOOR) / LARGEST;
+    case HONE_RULE_POW2_SCALE:
+        return numfmt_ue8m0_decode(numfmt_ue8m0_ceil(fmaxf(amax / LARGEST, SCALE_FLOOR)));
+    case HONE_RULE_RAW_TINY:
+        return fmaxf(amax / LARGEST, FLT_MIN);
+    }
+    return NAN;
+}
+
+float numfmt_quantise(const float *x, size_t len, hone_scale_rule rule, hone_dtype element,
+                      uint8_t *payload, uint8_t *scale_code)
+{
+    float amax = 0;
+
+    for (size_t i = 0; i < len; i++) {
+        float magnitude = fabsf(x[i]);
+        if (isfinite(magnitude) && magnitude > amax) {
+            amax = magnitude;
+        }
+    }
+    float scale = numfmt_scale(amax, rule);
+    for (size_t i = 0; i < len; i++) {
+        numfmt_encode(element, payload, i, x[i] / scale);
+    }
+    if (scale_code != NULL) {
+        *scale_code = numfmt_ue8m0_ceil(scale); /* a power of two keeps its exponent */
+    }
+    return scale;
+}
