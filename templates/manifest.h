@@ -41,12 +41,23 @@ typedef struct plan_launch {
     plan_argument arguments[MANIFEST_MAX_ARGUMENTS];
 } plan_launch;
 
+/* What the launches do in all, as the manifest estimates it before anything is compiled: for ranking. 0: silent. */
+typedef struct plan_estimate {
+    int64_t registers;    /* of a thread */
+    int64_t macs;         /* on tensor cores, padding included */
+    int64_t l2_bytes;     /* asked of L2 */
+    int64_t instructions; /* warp instructions */
+    int64_t wavefronts;   /* of shared memory, 128 bytes each */
+    int64_t stages;       /* depth of the software pipeline (`pipeline:`); 1 when the manifest is silent */
+} plan_estimate;
+
 /* All that a launch needs, for one problem, device and config. */
 typedef struct plan {
     uint32_t launches_len;
     plan_launch launches[MANIFEST_MAX_LAUNCHES];
     uint64_t workspace_bytes;
     bool workspace_zeroed;
+    plan_estimate estimate;
     double tolerance; /* c of the element bound |err| <= c * 2^-13 * sum|ab|; 0: bytes must match */
 } plan;
 
