@@ -1,7 +1,9 @@
-/* main.c - hone-benchmark: runs the project's benchmarks by name and prints their rows as one table or JSON.
+/* main.c - hone-benchmark: runs the project's benchmarks by name and prints their rows as one table
+ * or JSON.
  *
  * Each benchmark is a program bench_NAME beside this one. With --json it prints
- * {"rows":[{"name","value","unit","bar","holds"}]}; a row that does not hold makes the exit status 1. */
+ * {"rows":[{"name","value","unit","bar","holds"}]}; a row that does not hold makes the exit
+ * status 1. */
 #include <jansson.h>
 
 #include <errno.h>
@@ -98,7 +100,8 @@ static void print_table(const json_t *rows)
     json_t *row;
 
     printf("%-52s %12s %-12s %12s  %s\n", "figure", "value", "unit", "bar", "holds");
-    json_array_foreach((json_t *)rows, index, row) {
+    json_array_foreach((json_t *)rows, index, row)
+    {
         const json_t *bar = json_object_get(row, "bar"), *holds = json_object_get(row, "holds");
         char bar_text[32] = "-";
         if (json_is_number(bar)) {
@@ -110,7 +113,9 @@ static void print_table(const json_t *rows)
         const char *unit = json_string_value(json_object_get(row, "unit"));
         printf("%-52s %12.4g %-12s %12s  %s\n", name != NULL ? name : "?",
                json_number_value(json_object_get(row, "value")), unit != NULL ? unit : "", bar_text,
-               json_is_null(holds) ? "-" : json_is_true(holds) ? "yes" : "NO");
+               json_is_null(holds)   ? "-"
+               : json_is_true(holds) ? "yes"
+                                     : "NO");
     }
 }
 
@@ -119,7 +124,8 @@ static bool all_hold(const json_t *rows)
     size_t index;
     json_t *row;
 
-    json_array_foreach((json_t *)rows, index, row) {
+    json_array_foreach((json_t *)rows, index, row)
+    {
         if (json_is_false(json_object_get(row, "holds"))) {
             return false;
         }

@@ -83,8 +83,9 @@ static void read_tree(void)
         DIR *folder = opendir(path);
         for (struct dirent *e; folder != NULL && (e = readdir(folder)) != NULL;) {
             size_t len = strlen(e->d_name);
-            int wanted = len > 2 && len < 100 &&
-                         (strcmp(e->d_name + len - 2, ".c") == 0 || strcmp(e->d_name + len - 2, ".h") == 0);
+            int wanted =
+                len > 2 && len < 100 &&
+                (strcmp(e->d_name + len - 2, ".c") == 0 || strcmp(e->d_name + len - 2, ".h") == 0);
             if (wanted) {
                 snprintf(name, sizeof name, "%s/%.100s", floors[i].folder, e->d_name);
                 read_includes(root, name);
