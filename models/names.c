@@ -25,7 +25,8 @@ const embedded_file *models_file(const char *folder, const char *name)
     return embedded_find(models_files, path);
 }
 
-hone_status models_unknown(const char *what, const char *name, const char *const *names, hone_error *error)
+hone_status models_unknown(const char *what, const char *name, const char *const *names,
+                           hone_error *error)
 {
     char known[400] = "";
     size_t used = 0;
@@ -40,5 +41,6 @@ hone_status models_unknown(const char *what, const char *name, const char *const
         memcpy(known + used + 1, names[i], need);
         used += need;
     }
-    return status_set(error, HONE_UNKNOWN, NULL, 0, "no %s '%.40s'; there are:%s", what, name, known);
+    return status_set(error, HONE_UNKNOWN, NULL, 0, "no %s '%.40s'; there are:%s", what, name,
+                      known);
 }

@@ -1,4 +1,5 @@
-/* names.h - what models/CMakeLists.txt found below gpu/ and llm/: sorted names, without folder and extension. */
+/* names.h - what models/CMakeLists.txt found below gpu/ and llm/: sorted names, without folder and
+ * extension. */
 #ifndef HONE_MODELS_NAMES_H
 #define HONE_MODELS_NAMES_H
 
@@ -15,6 +16,7 @@ size_t models_names_len(const char *const *names);
 const embedded_file *models_file(const char *folder, const char *name);
 
 /* HONE_UNKNOWN: no such `what`, with the names that there are. */
-hone_status models_unknown(const char *what, const char *name, const char *const *names, hone_error *error);
+hone_status models_unknown(const char *what, const char *name, const char *const *names,
+                           hone_error *error);
 
 #endif

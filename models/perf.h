@@ -7,21 +7,28 @@
 #include "models/gpu.h"
 
 typedef enum perf_bound {
-    PERF_TENSOR, PERF_FP32, PERF_ISSUE, PERF_SHARED, PERF_L2, PERF_DRAM, PERF_LAUNCH, PERF_BOUNDS
+    PERF_TENSOR,
+    PERF_FP32,
+    PERF_ISSUE,
+    PERF_SHARED,
+    PERF_L2,
+    PERF_DRAM,
+    PERF_LAUNCH,
+    PERF_BOUNDS
 } perf_bound;
 
 /* What a launch does in all (scaled from sampled CTAs), and what the compiled kernel needs. */
 typedef struct perf_work {
     uint64_t ctas;
-    uint32_t threads;             /* of a CTA */
-    int32_t registers;            /* of a thread */
-    int32_t shared_bytes;         /* of a CTA, static and dynamic */
-    int32_t stages;               /* of the software pipeline; 1 when none */
+    uint32_t threads;     /* of a CTA */
+    int32_t registers;    /* of a thread */
+    int32_t shared_bytes; /* of a CTA, static and dynamic */
+    int32_t stages;       /* of the software pipeline; 1 when none */
     double tensor_macs[GPU_MMA_KINDS];
     double fp32_warp, sfu_warp, warp_instructions; /* warp instructions */
     double shared_wavefronts;
-    double l2_bytes;              /* sectors asked of L2, times 32 */
-    double dram_bytes;            /* distinct bytes, at least once */
+    double l2_bytes;   /* sectors asked of L2, times 32 */
+    double dram_bytes; /* distinct bytes, at least once */
 } perf_work;
 
 typedef struct perf_answer {
