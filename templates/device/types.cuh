@@ -1,0 +1,28 @@
+// types.cuh - the integer types and small compile-time helpers that every kernel uses. NVRTC has no <stdint.h>.
+#pragma once
+
+using u8 = unsigned char;
+using u16 = unsigned short;
+using u32 = unsigned int;
+using u64 = unsigned long long;
+using i32 = int;
+using i64 = long long;
+
+__host__ __device__ constexpr int ceil_div(int a, int b)
+{
+    return (a + b - 1) / b;
+}
+
+__host__ __device__ constexpr int least(int a, int b)
+{
+    return a < b ? a : b;
+}
+
+__host__ __device__ constexpr bool is_pow2(int x)
+{
+    return x > 0 && (x & (x - 1)) == 0;
+}
+
+// Values of hone_dtype, hone_scale_rule: frozen numbers, so that a manifest passes a problem's field through.
+enum Dtype : int { F32 = 1, BF16 = 2, F16 = 3 };
+enum ScaleRule : int { POW2_AMAX = 1, RAW_AMAX = 2, POW2_SCALE = 3, RAW_TINY = 4 };

@@ -1,0 +1,15 @@
+// warp.cuh - reductions among neighbouring lanes of a warp. Every lane of the warp must take part.
+#pragma once
+#include "device/types.cuh"
+
+// The maximum over each aligned run of `Lanes` lanes, in all of them.
+template <int Lanes>
+__device__ __forceinline__ float lanes_max(float x)
+{
+    static_assert(is_pow2(Lanes) && Lanes <= 32, "runs of 1, 2, 4 ... 32 lanes");
+#pragma unroll
+    for (int step = Lanes / 2; step > 0; step /= 2) {
+        x = fmaxf(x, __shfl_xor_sync(0xffffffffu, x, step));
+    }
+    return x;
+}

@@ -1,0 +1,255 @@
+// mma_sync.cu - D[b,m,n] = sum over k of A[b,m,k] * SFA * B[b,n,k] * SFB (+ D), e4m3 operands, bf16 or fp32 D.
+//
+// One CTA makes a block_m x block_n tile. cp.async fills a ring of `stages` K blocks; warps read them by ldmatrix and
+// multiply with mma.sync m16n8k32. A tensor core of sm_89 keeps 13 fraction bits, so a partial sum lives for `promote`
+// elements of K at most, never across a scale group, and is then added to fp32 registers: sum = fma(sfa * sfb, part, sum).
+// K runs in one fixed order. Tails in M, N and K are zeros in shared memory and are not stored.
+// Domains and launch: mma_sync.yaml.
+#include "device/scale_tile.cuh"
+#include "device/tile_copy.cuh"
+
+struct Config {
+    int block_m, block_n, block_k; // CTA tile
+    int warps_m, warps_n;          // warps along M and N
+    int stages;                    // K blocks in shared memory
+    int promote;                   // elements of K between additions to fp32
+    int raster;                    // tile rows that CTAs in flight share, for L2
+    int a_gran_k, b_gran_mn, b_gran_k;
+    bool a_ue8m0, a_packed, b_ue8m0, b_packed; // scales
+    bool out_f32, accumulate;
+};
+
+template <Config C>
+struct Tile {
+    static constexpr int kThreads = C.warps_m * C.warps_n * 32;
+    static constexpr int kWarpM = C.block_m / C.warps_m, kWarpN = C.block_n / C.warps_n;
+    static constexpr int kTilesM = kWarpM / 16, kTilesN = kWarpN / 8;
+    static constexpr int kSteps = C.promote / 32; // mma.sync along K for one partial sum
+    static constexpr int kBytesA = C.block_m * C.block_k, kBytesB = C.block_n * C.block_k;
+    static constexpr int kStage = kBytesA + kBytesB;
+    static constexpr bool kColumnScales = C.b_gran_mn == 1; // a scale for each column, else for eight at least
+
+    using CopyA = TileCopy<C.block_m, C.block_k, kThreads>;
+    using CopyB = TileCopy<C.block_n, C.block_k, kThreads>;
+    using ScalesA = ScaleTile<C.block_m, 1, 1, C.a_gran_k, C.block_k, kThreads, C.a_ue8m0, C.a_packed>;
+    using ScalesB = ScaleTile<kColumnScales ? C.block_n : C.block_n / 8, kColumnScales ? 1 : 8, C.b_gran_mn, C.b_gran_k,
+                              C.block_k, kThreads, C.b_ue8m0, C.b_packed>;
+    static constexpr int kScales = ScalesA::kCount + ScalesB::kCount;
+
+    static_assert(C.block_m % (16 * C.warps_m) == 0, "block_m: whole m16 tiles for each warp");
+    static_assert(C.block_n % (8 * C.warps_n) == 0, "block_n: whole n8 tiles for each warp");
+    static_assert(kThreads >= 32 && kThreads <= 512, "warps: 1 to 16");
+    static_assert(C.promote == 32 || C.promote == 64 || C.promote == 128, "promote: within the unit's 13 bits");
+    static_assert(C.block_k % C.promote == 0, "promote: divides a K block");
+    static_assert(C.a_gran_k % C.promote == 0 && C.b_gran_k % C.promote == 0, "promote: within one scale group");
+    static_assert(C.stages >= 2 && C.raster >= 1, "stages, raster");
+};
+
+template <Config C>
+using Sums = float[Tile<C>::kTilesM][Tile<C>::kTilesN][4];
+
+// Tile row and column of this CTA. Runs of `raster` tile rows go through all columns, so that CTAs in flight share B.
+template <Config C>
+__device__ __forceinline__ void tile_place(i32 tiles_m, i32 tiles_n, i32 *tile_m, i32 *tile_n)
+{
+    const i32 run = i32(blockIdx.x) / (C.raster * tiles_n), within = i32(blockIdx.x) % (C.raster * tiles_n);
+    const i32 rows = min(C.raster, tiles_m - run * C.raster);
+    *tile_m = run * C.raster + within % rows;
+    *tile_n = within / rows;
+}
+
+// B's fragments for one partial sum: tiles of eight columns, two at a time where there are two.
+template <Config C>
+__device__ __forceinline__ void load_b(u32 (&b)[Tile<C>::kSteps][Tile<C>::kTilesN][2], u32 tile, int interval)
+{
+    using T = Tile<C>;
+    const u32 lane = threadIdx.x % 32, swizzle = tile_swizzle<C.block_k>(lane);
+    const u32 pair_row = (lane / 16 * 8 + lane % 8) * C.block_k, single_row = lane % 8 * C.block_k;
+    const u32 half = lane / 8 % 2;
+#pragma unroll
+    for (int s = 0; s < T::kSteps; s++) {
+        const u32 chunk = ((u32(interval * T::kSteps + s) * 2 + half) ^ swizzle) << 4;
+#pragma unroll
+        for (int j = 0; j + 1 < T::kTilesN; j += 2) {
+            u32 r[4];
+            load_matrix4(r, tile + j * 8 * C.block_k + pair_row + chunk);
+            b[s][j][0] = r[0], b[s][j][1] = r[1], b[s][j + 1][0] = r[2], b[s][j + 1][1] = r[3];
+        }
+        if constexpr (T::kTilesN % 2 == 1) {
+            load_matrix2(b[s][T::kTilesN - 1], tile + (T::kTilesN - 1) * 8 * C.block_k + single_row + chunk);
+        }
+    }
+}
+
+// Add a partial sum of 16 rows to fp32: a scale for rows lane/4 and lane/4 + 8, and for each tile or column of B.
+template <Config C>
+__device__ __forceinline__ void add_scaled(float (&sum)[Tile<C>::kTilesN][4], const float (&part)[Tile<C>::kTilesN][4],
+                                           const float *a_scales, const float *b_scales)
+{
+    const float low = a_scales[0], high = a_scales[8];
+#pragma unroll
+    for (int j = 0; j < Tile<C>::kTilesN; j++) {
+        float left, right;
+        if constexpr (Tile<C>::kColumnScales) {
+            const float2 pair = *reinterpret_cast<const float2 *>(b_scales + j * 8);
+            left = pair.x, right = pair.y;
+        } else {
+            left = right = b_scales[j];
+        }
+        sum[j][0] = fmaf(low * left, part[j][0], sum[j][0]);
+        sum[j][1] = fmaf(low * right, part[j][1], sum[j][1]);
+        sum[j][2] = fmaf(high * left, part[j][2], sum[j][2]);
+        sum[j][3] = fmaf(high * right, part[j][3], sum[j][3]);
+    }
+}
+
+// One K block of a warp's tile. `a` and `b` are the warp's rows in shared memory, the scales those of this lane.
+template <Config C>
+__device__ __forceinline__ void multiply_block(Sums<C> &sum, u32 a, u32 b, const float *a_scales, const float *b_scales)
+{
+    using T = Tile<C>;
+    const u32 lane = threadIdx.x % 32, swizzle = tile_swizzle<C.block_k>(lane);
+    const u32 row = lane % 16 * C.block_k;
+#pragma unroll
+    for (int interval = 0; interval < C.block_k / C.promote; interval++) {
+        u32 b_part[T::kSteps][T::kTilesN][2];
+        load_b<C>(b_part, b, interval);
+        const float *a_group = a_scales + interval * C.promote / C.a_gran_k * C.block_m;
+        const float *b_group = b_scales + interval * C.promote / C.b_gran_k * (T::ScalesB::kCount / T::ScalesB::kGroups);
+#pragma unroll
+        for (int i = 0; i < T::kTilesM; i++) {
+            float part[T::kTilesN][4] = {};
+#pragma unroll
+            for (int s = 0; s < T::kSteps; s++) {
+                const u32 chunk = ((u32(interval * T::kSteps + s) * 2 + lane / 16) ^ swizzle) << 4;
+                u32 a_part[4];
+                load_matrix4(a_part, a + i * 16 * C.block_k + row + chunk);
+#pragma unroll
+                for (int j = 0; j < T::kTilesN; j++) {
+                    mma_e4m3(part[j], a_part, b_part[s][j]);
+                }
+            }
+            add_scaled<C>(sum[i], part, a_group + i * 16, b_group);
+        }
+    }
+}
+
+// Columns `at` and, where `two`, `at` + 1 of D. Pairs need an even n, else a row may start at an odd element.
+template <Config C>
+__device__ __forceinline__ void store_pair(void *d, i64 at, float left, float right, bool paired, bool two)
+{
+    if constexpr (C.out_f32) {
+        float *to = static_cast<float *>(d) + at;
+        if (C.accumulate) {
+            left += to[0];
+            right += two ? to[1] : 0.0f;
+        }
+        if (paired) {
+            *reinterpret_cast<float2 *>(to) = make_float2(left, right);
+            return;
+        }
+        to[0] = left;
+        if (two) {
+            to[1] = right;
+        }
+    } else {
+        bf16 *to = static_cast<bf16 *>(d) + at;
+        if (C.accumulate) {
+            left += to_float(to[0]);
+            right += two ? to_float(to[1]) : 0.0f;
+        }
+        if (paired) {
+            *reinterpret_cast<u32 *>(to) = bf16x2_from(left, right);
+            return;
+        }
+        to[0] = bf16_from(left);
+        if (two) {
+            to[1] = bf16_from(right);
+        }
+    }
+}
+
+// A warp's tile, whose first element is (row, column) of the batch's D at element `base`.
+template <Config C>
+__device__ __forceinline__ void store_tile(const Sums<C> &sum, void *d, i64 base, i64 stride, i32 row, i32 column, i32 m,
+                                           i32 n)
+{
+    using T = Tile<C>;
+    const i32 lane = i32(threadIdx.x) % 32;
+    const bool paired = n % 2 == 0;
+#pragma unroll
+    for (int i = 0; i < T::kTilesM * 2; i++) {
+        const i32 r = row + i * 8 + lane / 4;
+#pragma unroll
+        for (int j = 0; j < T::kTilesN; j++) {
+            const i32 c = column + j * 8 + lane % 4 * 2;
+            const float *pair = &sum[i / 2][j][i % 2 * 2];
+            if (r < m && c < n) {
+                store_pair<C>(d, base + r * stride + c, pair[0], pair[1], paired, c + 1 < n);
+            }
+        }
+    }
+}
+
+// Strides are in elements. a_first_group: groups of A's scales from batch to batch, where the batches lie side by side.
+template <Config C>
+__global__ void __launch_bounds__(Tile<C>::kThreads)
+    fp8_gemm_mma_sync(const u8 *__restrict__ a, const void *__restrict__ a_scale, const u8 *__restrict__ b,
+                      const void *__restrict__ b_scale, void *d, i32 m, i32 n, i32 k, i64 a_row, i64 a_batch, i64 d_row,
+                      i64 d_batch, i64 a_scale_row, i64 a_scale_group, i64 a_scale_batch, i64 a_first_group,
+                      i64 b_scale_row, i64 b_scale_group, i64 b_scale_batch)
+{
+    using T = Tile<C>;
+    extern __shared__ __align__(128) u8 shared[];
+    float *const scales = reinterpret_cast<float *>(shared + C.stages * T::kStage);
+    const u32 ring = shared_address(shared);
+    const i64 batch = blockIdx.z;
+    i32 tile_m, tile_n;
+    tile_place<C>(ceil_div(m, C.block_m), ceil_div(n, C.block_n), &tile_m, &tile_n);
+    const i32 m0 = tile_m * C.block_m, n0 = tile_n * C.block_n, blocks = ceil_div(k, C.block_k);
+
+    const typename T::CopyA copy_a{a + batch * a_batch + m0 * a_row, a_row, m - m0, k};
+    const typename T::CopyB copy_b{b + (batch * n + n0) * k, k, n - n0, k};
+    typename T::ScalesA scales_a{static_cast<const u8 *>(a_scale) + batch * a_scale_batch * (C.a_ue8m0 ? 1 : 4), a_scale_row,
+                                 a_scale_group, batch * a_first_group, m0, m, ceil_div(k, C.a_gran_k), {}};
+    typename T::ScalesB scales_b{static_cast<const u8 *>(b_scale) + batch * b_scale_batch * (C.b_ue8m0 ? 1 : 4), b_scale_row,
+                                 b_scale_group, 0, n0, n, ceil_div(k, C.b_gran_k), {}};
+    const auto load = [&](i32 block) {
+        const u32 stage = ring + block % C.stages * T::kStage;
+        if (block < blocks) {
+            copy_a.load(stage, block);
+            copy_b.load(stage + T::kBytesA, block);
+        }
+        async_commit(); // also when empty: async_wait counts groups
+    };
+    const auto store_scales = [&](i32 block) { // of `block`, and start on the one after it
+        float *slot = scales + block % 2 * T::kScales;
+        scales_a.store(slot);
+        scales_b.store(slot + T::ScalesA::kCount);
+        scales_a.fetch(block + 1);
+        scales_b.fetch(block + 1);
+    };
+
+    for (int s = 0; s < C.stages - 1; s++) {
+        load(s);
+    }
+    scales_a.fetch(0);
+    scales_b.fetch(0);
+    store_scales(0);
+
+    const i32 lane = i32(threadIdx.x) % 32, warp = i32(threadIdx.x) / 32;
+    const i32 warp_m = warp % C.warps_m * T::kWarpM, warp_n = warp / C.warps_m * T::kWarpN;
+    const i32 lane_a = warp_m + lane / 4, lane_b = T::kColumnScales ? warp_n + lane % 4 * 2 : warp_n / 8;
+    Sums<C> sum = {};
+    for (i32 block = 0; block < blocks; block++) {
+        async_wait<C.stages - 2>();
+        __syncthreads(); // the block's data and scales are in place, and all are done with the one before
+        load(block + C.stages - 1);
+        store_scales(block + 1);
+        const u32 stage = ring + block % C.stages * T::kStage;
+        const float *slot = scales + block % 2 * T::kScales;
+        multiply_block<C>(sum, stage + warp_m * C.block_k, stage + T::kBytesA + warp_n * C.block_k, slot + lane_a,
+                          slot + T::ScalesA::kCount + lane_b);
+    }
+    store_tile<C>(sum, d, batch * d_batch, d_row, m0 + warp_m, n0 + warp_n, m, n);
+}
