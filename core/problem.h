@@ -36,16 +36,34 @@ void problem_field_set(hone_problem *problem, const problem_field *field, int64_
 const char *problem_op_name(int32_t op);                /* NULL when unknown */
 int32_t problem_op_parse(const char *name, size_t len); /* 0 when unknown */
 
-/* A problem with every default of its op set, sizes 0. */
+/* A problem with every fixed default of its op set and the rest 0. Defaults that follow from other
+ * fields stay 0 until problem_derive. An unknown op gives all zeros but `op`. */
 void problem_init(hone_problem *problem, int32_t op);
+
+/* Fill the fields that are 0 and whose default follows from others; call it after the others are
+ * set. These are what serving uses (kernels.md 1.3, 5.1): a_scale_layout, b_scale_layout,
+ * scale_layout   one scale a row: tma for f32, packed for ue8m0; blocks: row rule          raw_amax
+ * for f32 scales, pow2_amax for ue8m0 page_stride   the record's page bytes align         the
+ * largest power of two up to 16 that divides every row stride Does nothing to a field that is set.
+ */
+void problem_derive(hone_problem *problem);
 
 /* "f32-1x128-128x128" from the fields and back. text holds 64 bytes. */
 hone_status problem_recipe_parse(const char *text, size_t len, hone_recipe *out, hone_error *error);
 void problem_recipe_format(const hone_recipe *recipe, char text[64]);
 
-/* Canonical key: version byte, op, then every field in order, little endian, fixed width. */
-#define PROBLEM_KEY_MAX 256
+/* "v41_528-split-pow2_amax-v1" from the fields and back; "-v1" may be left out. text holds 64
+ * bytes. */
+hone_status problem_record_parse(const char *text, size_t len, hone_record *out, hone_error *error);
+void problem_record_format(const hone_record *record, char text[64]);
+
+/* Canonical key: version byte, op, then every field in order, little endian, fixed width. Returns
+ * its length; 0 for an unknown op. */
+#define PROBLEM_KEY_MAX     256
+#define PROBLEM_KEY_VERSION 1
 size_t problem_key(const hone_problem *problem, uint8_t key[PROBLEM_KEY_MAX]);
+/* The problem of a key; HONE_BAD_PROBLEM when it is not one of ours or breaks its op's rules. */
+hone_status problem_from_key(const uint8_t *key, size_t len, hone_problem *out, hone_error *error);
 typedef struct problem_hash {
     uint64_t low, high;
 } problem_hash;
@@ -71,6 +89,16 @@ int64_t record_data_offset(const hone_record *record, const record_layout *layou
 int64_t record_scale_offset(const hone_record *record, const record_layout *layout,
                             int32_t page_size, int64_t token, int32_t tile);
 
+/* Byte offset within a page of the tail that is copied verbatim (RoPE); -1 for records without one.
+ */
+int64_t record_tail_offset(const hone_record *record, const record_layout *layout, int64_t token);
+/* Scales of one token. */
+int32_t record_tiles(const record_layout *layout);
+
+/* hone_operands of a problem whose fields are known to be legal one by one. HONE_OVERFLOW. */
+hone_status problem_operands(const hone_problem *problem, hone_operand out[HONE_MAX_OPERANDS],
+                             size_t *count, hone_error *error);
+
 /* Elements that a scale matrix [rows, groups] occupies in `layout`, padding included, in bytes. */
 hone_status problem_scale_bytes(int64_t rows, int64_t groups, hone_dtype scale,
                                 hone_scale_layout layout, uint64_t *bytes, hone_error *error);
@@ -78,7 +106,8 @@ hone_status problem_scale_bytes(int64_t rows, int64_t groups, hone_dtype scale,
 uint64_t problem_scale_offset(int64_t rows, int64_t groups, hone_dtype scale,
                               hone_scale_layout layout, int64_t row, int64_t group);
 
-/* Multiply-adds times two, and the bytes that must move at least once: for rooflines. */
+/* Multiply-adds times two (0 for ops that only move and convert), and the bytes that must move at
+ * least once: for rooflines. Both 0 for a problem that breaks its op's rules. */
 void problem_work(const hone_problem *problem, double *flop, double *bytes);
 
 #endif

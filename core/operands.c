@@ -1,0 +1,193 @@
+/* operands.c - what an op reads and writes: sizes of operands, places of scales, work for
+ * rooflines. */
+#include "core/problem.h"
+
+#include "core/checked.h"
+#include "core/numfmt.h"
+
+enum { READ = 1, WRITTEN = 2, BOTH = 3 };
+
+static uint64_t ceil_div(uint64_t a, uint64_t b)
+{
+    return a / b + (a % b != 0);
+}
+
+/* a * b * c, saturated: an overflow is refused once, at the end, by whoever sees UINT64_MAX. */
+static uint64_t product(uint64_t a, uint64_t b, uint64_t c)
+{
+    uint64_t ab, abc;
+
+    return checked_mul_u64(a, b, &ab) && checked_mul_u64(ab, c, &abc) ? abc : UINT64_MAX;
+}
+
+static uint64_t scale_bytes(uint64_t rows, uint64_t groups, int32_t scale, int32_t layout)
+{
+    uint64_t aligned = ceil_div(rows, 4) * 4;
+    uint64_t element = (uint64_t)numfmt_dtype_bits((hone_dtype)scale) / 8;
+
+    switch (layout) {
+    case HONE_SCALES_TMA:
+        return product(groups, aligned, element);
+    case HONE_SCALES_PACKED:
+        return product(ceil_div(groups, 4), aligned, 4);
+    default:
+        return product(rows, groups, element);
+    }
+}
+
+hone_status problem_scale_bytes(int64_t rows, int64_t groups, hone_dtype scale,
+                                hone_scale_layout layout, uint64_t *bytes, hone_error *error)
+{
+    if (rows < 0 || groups < 0 || rows > INT64_MAX - 4 || numfmt_dtype_bits(scale) < 8) {
+        return status_set(error, HONE_BAD_PROBLEM, NULL, 0, "scales: negative size or no dtype");
+    }
+    uint64_t made = scale_bytes((uint64_t)rows, (uint64_t)groups, scale, layout);
+    if (made == UINT64_MAX) {
+        return status_set(error, HONE_OVERFLOW, NULL, 0, "scales: over 2^64 bytes");
+    }
+    *bytes = made;
+    return HONE_OK;
+}
+
+uint64_t problem_scale_offset(int64_t rows, int64_t groups, hone_dtype scale,
+                              hone_scale_layout layout, int64_t row, int64_t group)
+{
+    uint64_t r = (uint64_t)row, g = (uint64_t)group, aligned = ceil_div((uint64_t)rows, 4) * 4;
+    uint64_t element = (uint64_t)numfmt_dtype_bits(scale) / 8;
+
+    switch (layout) {
+    case HONE_SCALES_ROW:
+        return (r * (uint64_t)groups + g) * element;
+    case HONE_SCALES_COL:
+        return (g * (uint64_t)rows + r) * element;
+    case HONE_SCALES_TMA:
+        return (g * aligned + r) * element;
+    case HONE_SCALES_PACKED:
+        return g / 4 * aligned * 4 + r * 4 + g % 4;
+    }
+    return UINT64_MAX;
+}
+
+static size_t operands_fp8_gemm(const hone_fp8_gemm *p, hone_operand *out)
+{
+    uint64_t m = (uint64_t)p->m, n = (uint64_t)p->n, k = (uint64_t)p->k, batch = (uint64_t)p->batch;
+    const hone_quant *a = &p->recipe.a, *b = &p->recipe.b;
+    uint64_t a_rows = ceil_div(m, (uint64_t)a->gran_mn),
+             a_groups = ceil_div(k, (uint64_t)a->gran_k);
+    uint64_t b_rows = ceil_div(n, (uint64_t)b->gran_mn),
+             b_groups = ceil_div(k, (uint64_t)b->gran_k);
+    /* An inner batch lies beside the groups of a row, so that layouts pad the whole matrix once. */
+    bool inner = p->batch_layout == HONE_BATCH_INNER;
+    uint64_t a_scales =
+        inner ? scale_bytes(a_rows, product(batch, a_groups, 1), a->scale, p->a_scale_layout)
+              : product(batch, 1, scale_bytes(a_rows, a_groups, a->scale, p->a_scale_layout));
+    uint64_t b_scales =
+        product(batch, 1, scale_bytes(b_rows, b_groups, b->scale, p->b_scale_layout));
+    uint64_t d_bytes = (uint64_t)numfmt_dtype_bits((hone_dtype)p->out) / 8;
+
+    out[0] = (hone_operand){"a", a->element, READ, product(batch, m, k)};
+    out[1] = (hone_operand){"a_scale", a->scale, READ, a_scales};
+    out[2] = (hone_operand){"b", b->element, READ, product(batch, n, k)};
+    out[3] = (hone_operand){"b_scale", b->scale, READ, b_scales};
+    out[4] = (hone_operand){"d", p->out, p->accumulate ? BOTH : WRITTEN,
+                            product(product(batch, m, n), d_bytes, 1)};
+    return 5;
+}
+
+static size_t operands_act_quant(const hone_act_quant *p, hone_operand *out)
+{
+    uint64_t m = (uint64_t)p->m, k = (uint64_t)p->k;
+    uint64_t in_bytes = (uint64_t)numfmt_dtype_bits((hone_dtype)p->in) / 8;
+    uint64_t groups = ceil_div(k, (uint64_t)p->group);
+
+    out[0] = (hone_operand){"x", p->in, READ, product(m, k, in_bytes)};
+    out[1] = (hone_operand){"q", p->out, WRITTEN, product(m, k, 1)};
+    out[2] = (hone_operand){"scale", p->scale, WRITTEN,
+                            scale_bytes(m, groups, p->scale, p->scale_layout)};
+    return 3;
+}
+
+static size_t operands_kv_quant(const hone_kv_quant *p, hone_operand *out)
+{
+    record_layout layout = {0};
+    uint64_t tokens = (uint64_t)p->tokens;
+    uint64_t cache;
+
+    record_layout_of(&p->record, p->page_size, &layout, NULL); /* checked before: cannot fail */
+    uint64_t before_last = product((uint64_t)p->pages - 1, (uint64_t)p->page_stride, 1);
+    if (!checked_add_u64(before_last, (uint64_t)layout.page_bytes, &cache)) {
+        cache = UINT64_MAX;
+    }
+    out[0] = (hone_operand){"x", p->in, READ, product(tokens, 2, (uint64_t)layout.input_dims)};
+    out[1] = (hone_operand){"slots", HONE_DTYPE_NONE, READ, product(tokens, 8, 1)};
+    /* Both, though only slots are written: their neighbours must stay as they are. */
+    out[2] = (hone_operand){"cache", HONE_DTYPE_NONE, BOTH, cache};
+    out[3] = (hone_operand){"dropped", HONE_DTYPE_NONE, BOTH, sizeof(uint64_t)};
+    return 4;
+}
+
+hone_status problem_operands(const hone_problem *problem, hone_operand out[HONE_MAX_OPERANDS],
+                             size_t *count, hone_error *error)
+{
+    hone_operand made[HONE_MAX_OPERANDS];
+    size_t len = 0;
+
+    switch (problem->op) {
+    case HONE_OP_FP8_GEMM:
+        len = operands_fp8_gemm(&problem->as.fp8_gemm, made);
+        break;
+    case HONE_OP_ACT_QUANT:
+        len = operands_act_quant(&problem->as.act_quant, made);
+        break;
+    default:
+        len = operands_kv_quant(&problem->as.kv_quant, made);
+        break;
+    }
+    for (size_t i = 0; i < len; i++) {
+        if (made[i].bytes > INT64_MAX) { /* offsets are signed in kernels */
+            return status_set(error, HONE_OVERFLOW, NULL, 0, "operand %s is over 2^63 bytes",
+                              made[i].name);
+        }
+    }
+    for (size_t i = 0; i < len; i++) {
+        out[i] = made[i];
+    }
+    *count = len;
+    return HONE_OK;
+}
+
+hone_status hone_operands(const hone_problem *problem, hone_operand out[HONE_MAX_OPERANDS],
+                          size_t *count, hone_error *error)
+{
+    hone_status status = HONE_OK;
+
+    TRY(hone_problem_check(problem, error));
+    TRY(problem_operands(problem, out, count, error));
+done:
+    return status;
+}
+
+void problem_work(const hone_problem *problem, double *flop, double *bytes)
+{
+    hone_operand operands[HONE_MAX_OPERANDS];
+    record_layout layout;
+    size_t count = 0;
+
+    *flop = *bytes = 0;
+    if (hone_operands(problem, operands, &count, NULL) != HONE_OK) {
+        return;
+    }
+    if (problem->op == HONE_OP_KV_QUANT) { /* touches its tokens' bytes, not the whole cache */
+        const hone_kv_quant *p = &problem->as.kv_quant;
+        record_layout_of(&p->record, p->page_size, &layout, NULL);
+        *bytes = (double)p->tokens * (2.0 * layout.input_dims + 8 + layout.token_bytes);
+        return;
+    }
+    for (size_t i = 0; i < count; i++) {
+        *bytes += (double)operands[i].bytes * (operands[i].access == BOTH ? 2 : 1);
+    }
+    if (problem->op == HONE_OP_FP8_GEMM) {
+        const hone_fp8_gemm *p = &problem->as.fp8_gemm;
+        *flop = 2.0 * (double)p->batch * (double)p->m * (double)p->n * (double)p->k;
+    }
+}

@@ -1,0 +1,199 @@
+/* problem.c - the table of every op's fields, and what is read from it: names, defaults, access. */
+#include "core/problem.h"
+
+#include "core/numfmt.h"
+
+#include <string.h>
+
+static const char *const dtype_names[] = {
+#define X(text, NAME, value, bits) [value] = #text,
+    HONE_DTYPE_MAP(X)
+#undef X
+};
+static const char *const order_names[] = {
+    [HONE_ORDER_ANY] = "any",
+    [HONE_ORDER_FIXED] = "fixed",
+};
+static const char *const batch_layout_names[] = {
+    [HONE_BATCH_OUTER] = "outer",
+    [HONE_BATCH_INNER] = "inner",
+};
+static const char *const scale_layout_names[] = {
+    [HONE_SCALES_ROW] = "row",
+    [HONE_SCALES_COL] = "col",
+    [HONE_SCALES_TMA] = "tma",
+    [HONE_SCALES_PACKED] = "packed",
+};
+static const char *const rule_names[] = {
+    [HONE_RULE_POW2_AMAX] = "pow2_amax",
+    [HONE_RULE_RAW_AMAX] = "raw_amax",
+    [HONE_RULE_POW2_SCALE] = "pow2_scale",
+    [HONE_RULE_RAW_TINY] = "raw_tiny",
+};
+static const char *const format_names[] = {
+    [HONE_KV_INDEX_FP8_132] = "index_132",
+    [HONE_KV_MLA_FP8_656] = "v32_656",
+    [HONE_KV_MLA_FP8_528] = "v41_528",
+};
+static const char *const page_layout_names[] = {
+    [HONE_PAGE_SPLIT] = "split",
+    [HONE_PAGE_INTERLEAVED] = "interleaved",
+};
+
+/* Sizes stay far below 2^63, so that a product of two of them is never near an overflow unnoticed:
+ * products are checked all the same. */
+#define MOST_SIZE (INT64_C(1) << 40)
+
+#define AT(op, member) (uint32_t)(offsetof(hone_problem, as.op) + offsetof(hone_##op, member))
+#define SIZE(op, name, member, low, need, rounds)                                                  \
+    {                                                                                              \
+        name, PROBLEM_SIZE, AT(op, member), NULL, 0, low, MOST_SIZE, 0, need, rounds               \
+    }
+#define BATCH(op)                                                                                  \
+    {                                                                                              \
+        "batch", PROBLEM_SIZE, AT(op, batch), NULL, 0, 1, MOST_SIZE, 1, false, false               \
+    }
+#define NUMBER(op, name, member, low, high, standard, need)                                        \
+    {                                                                                              \
+        name, PROBLEM_INT, AT(op, member), NULL, 0, low, high, standard, need, false               \
+    }
+#define ENUM(op, name, member, list, standard, need)                                               \
+    {                                                                                              \
+        name, PROBLEM_ENUM, AT(op, member), list, ARRAY_LEN(list), 0, ARRAY_LEN(list) - 1,         \
+            standard, need, false                                                                  \
+    }
+/* Every operand's element and scale dtype and granularity. The bounds admit what no template serves
+ * yet: identity must be able to name it. */
+#define QUANT(op, side)                                                                            \
+    ENUM(op, #side "_element", recipe.side.element, dtype_names, 0, true),                         \
+        ENUM(op, #side "_scale", recipe.side.scale, dtype_names, 0, true),                         \
+        NUMBER(op, #side "_gran_mn", recipe.side.gran_mn, 1, 65536, 0, true),                      \
+        NUMBER(op, #side "_gran_k", recipe.side.gran_k, 1, 65536, 0, true)
+
+/* clang-format off */
+static const problem_field fp8_gemm_fields[] = {
+    SIZE(fp8_gemm, "m", m, 0, true, true),
+    SIZE(fp8_gemm, "n", n, 1, true, false),
+    SIZE(fp8_gemm, "k", k, 1, true, false),
+    BATCH(fp8_gemm),
+    QUANT(fp8_gemm, a),
+    QUANT(fp8_gemm, b),
+    ENUM(fp8_gemm, "out", out, dtype_names, HONE_DTYPE_BF16, false),
+    ENUM(fp8_gemm, "order", order, order_names, HONE_ORDER_ANY, false),
+    NUMBER(fp8_gemm, "accumulate", accumulate, 0, 1, 0, false),
+    ENUM(fp8_gemm, "a_scale_layout", a_scale_layout, scale_layout_names, 0, false),
+    ENUM(fp8_gemm, "b_scale_layout", b_scale_layout, scale_layout_names, 0, false),
+    ENUM(fp8_gemm, "batch_layout", batch_layout, batch_layout_names, HONE_BATCH_OUTER, false),
+    NUMBER(fp8_gemm, "align", align, 1, 16, 0, false),
+};
+
+static const problem_field act_quant_fields[] = {
+    SIZE(act_quant, "m", m, 0, true, true),
+    SIZE(act_quant, "k", k, 1, true, false),
+    ENUM(act_quant, "in", in, dtype_names, HONE_DTYPE_BF16, false),
+    ENUM(act_quant, "out", out, dtype_names, HONE_DTYPE_E4M3, false),
+    ENUM(act_quant, "scale", scale, dtype_names, HONE_DTYPE_F32, false),
+    NUMBER(act_quant, "group", group, 1, 65536, 128, false),
+    ENUM(act_quant, "scale_layout", scale_layout, scale_layout_names, 0, false),
+    ENUM(act_quant, "rule", rule, rule_names, 0, false),
+    NUMBER(act_quant, "align", align, 1, 16, 0, false),
+};
+
+static const problem_field kv_quant_fields[] = {
+    SIZE(kv_quant, "tokens", tokens, 0, true, true),
+    SIZE(kv_quant, "pages", pages, 1, true, false),
+    SIZE(kv_quant, "page_stride", page_stride, 1, false, false),
+    NUMBER(kv_quant, "page_size", page_size, 32, 256, 64, false),
+    ENUM(kv_quant, "in", in, dtype_names, HONE_DTYPE_BF16, false),
+    ENUM(kv_quant, "record_format", record.format, format_names, 0, true),
+    ENUM(kv_quant, "record_layout", record.layout, page_layout_names, 0, true),
+    ENUM(kv_quant, "record_rule", record.rule, rule_names, 0, true),
+    NUMBER(kv_quant, "record_version", record.version, 1, 1, 1, false),
+    NUMBER(kv_quant, "align", align, 1, 16, 0, false),
+};
+
+static const struct {
+    const char *name;
+    const problem_field *fields;
+    size_t len;
+} ops[] = {
+#define X(text, NAME, value) [value] = {#text, text##_fields, ARRAY_LEN(text##_fields)},
+    HONE_OP_MAP(X)
+#undef X
+};
+/* clang-format on */
+
+const problem_field *problem_fields(int32_t op, size_t *count)
+{
+    bool known = op > 0 && (size_t)op < ARRAY_LEN(ops);
+
+    *count = known ? ops[op].len : 0;
+    return known ? ops[op].fields : NULL;
+}
+
+const problem_field *problem_field_find(int32_t op, const char *name, size_t len)
+{
+    size_t count;
+    const problem_field *fields = problem_fields(op, &count);
+
+    for (size_t i = 0; i < count; i++) {
+        if (strlen(fields[i].name) == len && memcmp(fields[i].name, name, len) == 0) {
+            return &fields[i];
+        }
+    }
+    return NULL;
+}
+
+int64_t problem_field_get(const hone_problem *problem, const problem_field *field)
+{
+    const char *at = (const char *)problem + field->offset;
+    int64_t wide;
+    int32_t narrow;
+
+    if (field->kind == PROBLEM_SIZE) {
+        memcpy(&wide, at, sizeof wide);
+        return wide;
+    }
+    memcpy(&narrow, at, sizeof narrow);
+    return narrow;
+}
+
+void problem_field_set(hone_problem *problem, const problem_field *field, int64_t value)
+{
+    char *at = (char *)problem + field->offset;
+    int32_t narrow = (int32_t)value;
+
+    if (field->kind == PROBLEM_SIZE) {
+        memcpy(at, &value, sizeof value);
+        return;
+    }
+    memcpy(at, &narrow, sizeof narrow);
+}
+
+const char *problem_op_name(int32_t op)
+{
+    return op > 0 && (size_t)op < ARRAY_LEN(ops) ? ops[op].name : NULL;
+}
+
+int32_t problem_op_parse(const char *name, size_t len)
+{
+    for (size_t i = 1; i < ARRAY_LEN(ops); i++) {
+        if (strlen(ops[i].name) == len && memcmp(ops[i].name, name, len) == 0) {
+            return (int32_t)i;
+        }
+    }
+    return 0;
+}
+
+void problem_init(hone_problem *problem, int32_t op)
+{
+    size_t count;
+    const problem_field *fields = problem_fields(op, &count);
+
+    memset(problem, 0, sizeof *problem);
+    problem->size = sizeof *problem;
+    problem->op = op;
+    for (size_t i = 0; i < count; i++) {
+        problem_field_set(problem, &fields[i], fields[i].standard);
+    }
+}

@@ -1,0 +1,211 @@
+/* problem_check.c - whether a problem's fields are legal, each alone and together; a refusal names
+ * the field, its value, the rule and what to say instead. Which problems a template serves is the
+ * template's business. */
+#include "core/problem.h"
+
+#include "core/numfmt.h"
+
+#include <inttypes.h>
+
+static hone_status check_field(const hone_problem *problem, const problem_field *field,
+                               hone_error *error)
+{
+    int64_t value = problem_field_get(problem, field);
+
+    if (field->kind == PROBLEM_ENUM) {
+        if (value >= 0 && value < field->names_len && field->names[value] != NULL) {
+            return HONE_OK;
+        }
+        return status_set(error, HONE_BAD_PROBLEM, NULL, 0, "%s=%" PRId64 " is not a known value%s",
+                          field->name, value,
+                          value == 0 ? "; problem_derive or the text form set a default" : "");
+    }
+    if (value >= field->least && value <= field->most) {
+        return HONE_OK;
+    }
+    return status_set(error, HONE_BAD_PROBLEM, NULL, 0,
+                      "%s=%" PRId64 " must lie in %" PRId64 "..%" PRId64, field->name, value,
+                      field->least, field->most);
+}
+
+static hone_status refuse(hone_error *error, const char *field, const char *rule)
+{
+    return status_set(error, HONE_BAD_PROBLEM, NULL, 0, "%s: %s", field, rule);
+}
+
+/* The layout of a scale matrix must go with the dtype; `one_row` says whether each row has its own
+ * scales. */
+static hone_status check_layout(const char *field, int32_t layout, int32_t scale, bool one_row,
+                                hone_error *error)
+{
+    if (layout == HONE_SCALES_TMA && scale != HONE_DTYPE_F32) {
+        return refuse(error, field, "tma is for 4-byte scales; ue8m0 takes packed, row or col");
+    }
+    if (layout == HONE_SCALES_PACKED && scale != HONE_DTYPE_UE8M0) {
+        return refuse(error, field, "packed is for ue8m0 scales; f32 takes tma, row or col");
+    }
+    if (!one_row && layout != HONE_SCALES_ROW && layout != HONE_SCALES_COL) {
+        return refuse(error, field, "scales of blocks are row or col");
+    }
+    return HONE_OK;
+}
+
+static hone_status check_scale_dtype(const char *field, int32_t scale, hone_error *error)
+{
+    if (scale != HONE_DTYPE_F32 && scale != HONE_DTYPE_UE8M0) {
+        return refuse(error, field, "scales are f32 or ue8m0");
+    }
+    return HONE_OK;
+}
+
+static hone_status check_align(int64_t align, int64_t row_bytes, const char *rows,
+                               hone_error *error)
+{
+    if ((align & (align - 1)) != 0) {
+        return status_set(error, HONE_BAD_PROBLEM, NULL, 0,
+                          "align=%" PRId64 " must be a power of two up to 16", align);
+    }
+    if (row_bytes % align != 0) {
+        return status_set(error, HONE_BAD_PROBLEM, NULL, 0,
+                          "align=%" PRId64 " does not divide the %" PRId64
+                          " bytes of %s; leave align out or lower it",
+                          align, row_bytes, rows);
+    }
+    return HONE_OK;
+}
+
+static bool granularity_known(int32_t mn, int32_t k, bool blocks)
+{
+    return (mn == 1 && (k == 32 || k == 128)) || (blocks && mn == k && (k == 32 || k == 128));
+}
+
+static hone_status check_recipe(const hone_recipe *recipe, hone_error *error)
+{
+    hone_status status = HONE_OK;
+
+    TRY(check_scale_dtype("a_scale", recipe->a.scale, error));
+    TRY(check_scale_dtype("b_scale", recipe->b.scale, error));
+    if (recipe->a.element != HONE_DTYPE_E4M3) {
+        return refuse(error, "a_element", "fp8_gemm multiplies e4m3");
+    }
+    if (recipe->b.element != HONE_DTYPE_E4M3) {
+        return refuse(error, "b_element", "fp8_gemm multiplies e4m3");
+    }
+    if (!granularity_known(recipe->a.gran_mn, recipe->a.gran_k, false)) {
+        return status_set(error, HONE_BAD_PROBLEM, NULL, 0,
+                          "a_gran_mn=%d, a_gran_k=%d: A has scales of 1x32 or 1x128",
+                          recipe->a.gran_mn, recipe->a.gran_k);
+    }
+    if (!granularity_known(recipe->b.gran_mn, recipe->b.gran_k, true)) {
+        return status_set(
+            error, HONE_BAD_PROBLEM, NULL, 0,
+            "b_gran_mn=%d, b_gran_k=%d: B has scales of 1x32, 1x128, 32x32 or 128x128",
+            recipe->b.gran_mn, recipe->b.gran_k);
+    }
+done:
+    return status;
+}
+
+static hone_status check_fp8_gemm(const hone_fp8_gemm *p, hone_error *error)
+{
+    hone_status status = HONE_OK;
+    bool b_rows = p->recipe.b.gran_mn == 1;
+
+    TRY(check_recipe(&p->recipe, error));
+    if (p->out != HONE_DTYPE_BF16 && p->out != HONE_DTYPE_F32) {
+        return refuse(error, "out", "the product is written as bf16 or f32");
+    }
+    TRY(check_layout("a_scale_layout", p->a_scale_layout, p->recipe.a.scale, true, error));
+    TRY(check_layout("b_scale_layout", p->b_scale_layout, p->recipe.b.scale, b_rows, error));
+    TRY(check_align(p->align, p->k, "a row of A or B (k)", error));
+    TRY(check_align(p->align, p->n * numfmt_dtype_bits((hone_dtype)p->out) / 8, "a row of D (n)",
+                    error));
+done:
+    return status;
+}
+
+static hone_status check_act_quant(const hone_act_quant *p, hone_error *error)
+{
+    hone_status status = HONE_OK;
+    bool power = p->rule == HONE_RULE_POW2_AMAX || p->rule == HONE_RULE_POW2_SCALE;
+
+    if (p->in != HONE_DTYPE_BF16 && p->in != HONE_DTYPE_F16 && p->in != HONE_DTYPE_F32) {
+        return refuse(error, "in", "activations are bf16, f16 or f32");
+    }
+    if (p->out != HONE_DTYPE_E4M3) {
+        return refuse(error, "out", "activations are quantised to e4m3");
+    }
+    TRY(check_scale_dtype("scale", p->scale, error));
+    if (p->group != 32 && p->group != 128) {
+        return refuse(error, "group", "a scale covers 32 or 128 elements");
+    }
+    if (p->k % p->group != 0) {
+        return status_set(error, HONE_BAD_PROBLEM, NULL, 0,
+                          "k=%" PRId64 " must be a multiple of group=%d; pad the rows", p->k,
+                          p->group);
+    }
+    if (p->scale == HONE_DTYPE_UE8M0 && !power) {
+        return refuse(
+            error, "rule",
+            "ue8m0 keeps only an exponent, so that the rule must be pow2_amax or pow2_scale");
+    }
+    TRY(check_layout("scale_layout", p->scale_layout, p->scale, true, error));
+    TRY(check_align(p->align, p->k, "a row of the output (k)", error));
+done:
+    return status;
+}
+
+static hone_status check_kv_quant(const hone_kv_quant *p, hone_error *error)
+{
+    hone_status status = HONE_OK;
+    record_layout layout;
+
+    TRY(record_layout_of(&p->record, p->page_size, &layout, error));
+    if (p->in != HONE_DTYPE_BF16) {
+        return refuse(error, "in", "cache rows are made from bf16");
+    }
+    if (p->page_stride < layout.page_bytes) {
+        return status_set(error, HONE_BAD_PROBLEM, NULL, 0,
+                          "page_stride=%" PRId64 " is less than the page's %" PRId64 " bytes",
+                          p->page_stride, layout.page_bytes);
+    }
+    TRY(check_align(p->align, p->page_stride, "a page (page_stride)", error));
+done:
+    return status;
+}
+
+static hone_status check_op(const hone_problem *problem, hone_error *error)
+{
+    switch (problem->op) {
+    case HONE_OP_FP8_GEMM:
+        return check_fp8_gemm(&problem->as.fp8_gemm, error);
+    case HONE_OP_ACT_QUANT:
+        return check_act_quant(&problem->as.act_quant, error);
+    default:
+        return check_kv_quant(&problem->as.kv_quant, error);
+    }
+}
+
+hone_status hone_problem_check(const hone_problem *problem, hone_error *error)
+{
+    hone_status status = HONE_OK;
+    size_t count;
+    hone_operand operands[HONE_MAX_OPERANDS];
+
+    if (problem == NULL || problem->size != sizeof *problem) {
+        return status_set(error, HONE_BAD_ARGUMENT, NULL, 0,
+                          "a hone_problem begins with size = sizeof(hone_problem), %zu",
+                          sizeof *problem);
+    }
+    const problem_field *fields = problem_fields(problem->op, &count);
+    if (fields == NULL) {
+        return status_set(error, HONE_BAD_PROBLEM, NULL, 0, "op=%d is not an op", problem->op);
+    }
+    for (size_t i = 0; i < count; i++) {
+        TRY(check_field(problem, &fields[i], error));
+    }
+    TRY(check_op(problem, error));
+    TRY(problem_operands(problem, operands, &count, error)); /* its sizes must fit 64 bits */
+done:
+    return status;
+}

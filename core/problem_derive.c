@@ -1,0 +1,74 @@
+/* problem_derive.c - defaults that follow from a problem's other fields: what serving uses
+ * (kernels.md 1.3, 5.1). */
+#include "core/problem.h"
+
+#include "core/numfmt.h"
+
+static void set_if_zero(int32_t *field, int32_t value)
+{
+    if (*field == 0) {
+        *field = value;
+    }
+}
+
+/* The largest power of two, up to 16, that divides `bytes`. */
+static int32_t alignment_of(int64_t bytes)
+{
+    int64_t lowest = (bytes | 16) & -(bytes | 16);
+
+    return (int32_t)lowest;
+}
+
+/* One scale for each row is read along rows by many threads, so that serving keeps it column-major;
+ * blocks are few. */
+static int32_t layout_of(const hone_quant *quant)
+{
+    if (quant->gran_mn != 1) {
+        return HONE_SCALES_ROW;
+    }
+    return quant->scale == HONE_DTYPE_UE8M0 ? HONE_SCALES_PACKED : HONE_SCALES_TMA;
+}
+
+static void derive_fp8_gemm(hone_fp8_gemm *p)
+{
+    set_if_zero(&p->a_scale_layout, layout_of(&p->recipe.a));
+    set_if_zero(&p->b_scale_layout, layout_of(&p->recipe.b));
+    set_if_zero(&p->align, alignment_of(p->k | p->n * (numfmt_dtype_bits((hone_dtype)p->out) / 8)));
+}
+
+static void derive_act_quant(hone_act_quant *p)
+{
+    bool bytes = p->scale == HONE_DTYPE_UE8M0;
+
+    set_if_zero(&p->scale_layout, bytes ? HONE_SCALES_PACKED : HONE_SCALES_TMA);
+    set_if_zero(&p->rule, bytes ? HONE_RULE_POW2_AMAX : HONE_RULE_RAW_AMAX);
+    set_if_zero(&p->align, alignment_of(p->k));
+}
+
+static void derive_kv_quant(hone_kv_quant *p)
+{
+    record_layout layout;
+
+    if (p->page_stride == 0 &&
+        record_layout_of(&p->record, p->page_size, &layout, NULL) == HONE_OK) {
+        p->page_stride = layout.page_bytes;
+    }
+    set_if_zero(&p->align, alignment_of(p->page_stride));
+}
+
+void problem_derive(hone_problem *problem)
+{
+    switch (problem->op) {
+    case HONE_OP_FP8_GEMM:
+        derive_fp8_gemm(&problem->as.fp8_gemm);
+        break;
+    case HONE_OP_ACT_QUANT:
+        derive_act_quant(&problem->as.act_quant);
+        break;
+    case HONE_OP_KV_QUANT:
+        derive_kv_quant(&problem->as.kv_quant);
+        break;
+    default:
+        break;
+    }
+}

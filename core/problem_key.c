@@ -1,0 +1,70 @@
+/* problem_key.c - a problem's identity as bytes, its hash, and back.
+ *
+ * The key is version, op (4 bytes) and the op's fields in table order, little endian. Every field
+ * is a member of the op's struct in the same order without gaps (tests/core proves it against the
+ * table), so that on a little-endian host the key is one copy: lookups build one on every call. */
+#include "core/problem.h"
+
+#include <string.h>
+#include <xxhash.h>
+
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "keys are copied from memory");
+
+#define HEAD_BYTES 5
+
+/* Bytes of an op's fields: up to the end of its last one; the rest of the struct is padding. */
+static size_t fields_bytes(int32_t op)
+{
+    switch (op) {
+    case HONE_OP_FP8_GEMM:
+        return offsetof(hone_fp8_gemm, align) + sizeof(int32_t);
+    case HONE_OP_ACT_QUANT:
+        return offsetof(hone_act_quant, align) + sizeof(int32_t);
+    case HONE_OP_KV_QUANT:
+        return offsetof(hone_kv_quant, align) + sizeof(int32_t);
+    default:
+        return 0;
+    }
+}
+
+size_t problem_key(const hone_problem *problem, uint8_t key[PROBLEM_KEY_MAX])
+{
+    size_t bytes = fields_bytes(problem->op);
+
+    if (bytes == 0) {
+        return 0;
+    }
+    key[0] = PROBLEM_KEY_VERSION;
+    memcpy(key + 1, &problem->op, sizeof problem->op);
+    memcpy(key + HEAD_BYTES, &problem->as, bytes);
+    return HEAD_BYTES + bytes;
+}
+
+problem_hash problem_key_hash(const uint8_t *key, size_t len)
+{
+    XXH128_hash_t hash = XXH3_128bits(key, len);
+
+    return (problem_hash){hash.low64, hash.high64};
+}
+
+hone_status problem_from_key(const uint8_t *key, size_t len, hone_problem *out, hone_error *error)
+{
+    hone_status status = HONE_OK;
+    hone_problem made;
+    int32_t op = 0;
+
+    if (len < HEAD_BYTES || key[0] != PROBLEM_KEY_VERSION) {
+        return status_set(error, HONE_BAD_PROBLEM, NULL, 0, "a problem key of another version");
+    }
+    memcpy(&op, key + 1, sizeof op);
+    problem_init(&made, op);
+    if (fields_bytes(op) == 0 || len != HEAD_BYTES + fields_bytes(op)) {
+        return status_set(error, HONE_BAD_PROBLEM, NULL, 0, "a problem key of %zu bytes for op %d",
+                          len, op);
+    }
+    memcpy(&made.as, key + HEAD_BYTES, fields_bytes(op));
+    TRY(hone_problem_check(&made, error));
+    *out = made;
+done:
+    return status;
+}
