@@ -7,12 +7,19 @@ __device__ __forceinline__ u32 shared_address(const void *p)
     return u32(__cvta_generic_to_shared(p));
 }
 
-// 16 bytes, or 16 zeros when `valid` is false; `from` must be a legal address even then.
-__device__ __forceinline__ void async_copy16(u32 to, const void *from, bool valid)
+// Bytes (4, 8 or 16), or as many zeros when `valid` is false; `from` must be a legal address even then. Whole 16-byte
+// lines bypass L1, which narrower copies cannot.
+template <int Bytes>
+__device__ __forceinline__ void async_copy(u32 to, const void *from, bool valid)
 {
-    const u32 bytes = valid ? 16 : 0;
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(__cvta_generic_to_global(from)), "r"(bytes)
-                 : "memory");
+    const u64 source = __cvta_generic_to_global(from);
+    const u32 present = valid ? Bytes : 0;
+    if constexpr (Bytes == 16) {
+        asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(source), "r"(present) : "memory");
+    } else {
+        asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;" ::"r"(to), "l"(source), "n"(Bytes), "r"(present)
+                     : "memory");
+    }
 }
 
 __device__ __forceinline__ void async_commit()

@@ -68,3 +68,14 @@ __device__ __forceinline__ Pack<u8, N> pack_quantise(const float (&x)[N], float 
     }
     return codes;
 }
+
+// Scale number `at` of an array; one that is ue8m0 is a power of two, whose exponent field is the code.
+template <bool Ue8m0>
+__device__ __forceinline__ void store_scale(void *scales, i64 at, float s)
+{
+    if constexpr (Ue8m0) {
+        static_cast<u8 *>(scales)[at] = u8(__float_as_uint(s) >> 23);
+    } else {
+        static_cast<float *>(scales)[at] = s;
+    }
+}

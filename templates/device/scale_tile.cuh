@@ -38,9 +38,9 @@ struct ScaleTile {
     {
 #pragma unroll
         for (int t = 0; t < kEach; t++) {
-            const i32 i = i32(threadIdx.x) + t * Threads;
-            const i32 row = first_row + i % Lines * Step;
-            const i32 group = block * BlockK / GranK + i / Lines;
+            const u32 i = threadIdx.x + t * Threads;
+            const i32 row = first_row + i32(i % Lines) * Step;
+            const i32 group = block * BlockK / GranK + i32(i / Lines);
             const bool valid = i < kCount && row < rows && group < groups;
             held[t] = valid ? read(row, group) : 0.0f;
         }
@@ -51,7 +51,7 @@ struct ScaleTile {
     {
 #pragma unroll
         for (int t = 0; t < kEach; t++) {
-            const i32 i = i32(threadIdx.x) + t * Threads;
+            const u32 i = threadIdx.x + t * Threads;
             if (i < kCount) {
                 slot[i] = held[t];
             }

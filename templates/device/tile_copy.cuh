@@ -3,8 +3,31 @@
 #include "device/async_copy.cuh"
 #include "device/mma.cuh"
 
+// 16 bytes of which the first `present` exist; the rest become zeros. `from` and `present` are multiples of Align.
+// Below four bytes there is no cp.async: the words are put together here, correct and slow.
+template <int Align>
+__device__ __forceinline__ void copy_chunk(u32 to, const u8 *from, i32 present)
+{
+    if constexpr (Align >= 4) {
+#pragma unroll
+        for (int i = 0; i < 16; i += Align) {
+            const bool valid = i < present;
+            async_copy<Align>(to + i, valid ? from + i : from, valid);
+        }
+    } else {
+        u32 word[4] = {};
+#pragma unroll
+        for (int i = 0; i < 16; i++) {
+            word[i / 4] |= i < present ? u32(from[i]) << (i % 4 * 8) : 0;
+        }
+        asm volatile("st.shared.v4.u32 [%0], {%1, %2, %3, %4};" ::"r"(to), "r"(word[0]), "r"(word[1]), "r"(word[2]),
+                     "r"(word[3])
+                     : "memory");
+    }
+}
+
 // A tile of Rows rows by RowBytes bytes of K. Rows and K past the operand's end read as zeros.
-template <int Rows, int RowBytes, int Threads>
+template <int Rows, int RowBytes, int Threads, int Align>
 struct TileCopy {
     static constexpr int kChunks = RowBytes / 16;
     static constexpr int kCount = Rows * kChunks;
@@ -18,13 +41,13 @@ struct TileCopy {
     {
 #pragma unroll
         for (int t = 0; t < ceil_div(kCount, Threads); t++) {
-            const i32 i = i32(threadIdx.x) + t * Threads;
-            const i32 row = i / kChunks, chunk = i % kChunks;
+            const u32 i = threadIdx.x + t * Threads;
+            const i32 row = i32(i / kChunks), chunk = i32(i % kChunks);
             const i32 at = block * RowBytes + chunk * 16;
-            const bool valid = row < rows && at < k;
-            const u8 *from = first + (valid ? row * row_stride + at : 0);
+            const i32 present = row < rows && at < k ? k - at : 0;
+            const u8 *from = first + (present > 0 ? row * row_stride + at : 0);
             if (kCount % Threads == 0 || i < kCount) {
-                async_copy16(tile + tile_offset<RowBytes>(row, chunk), from, valid);
+                copy_chunk<Align>(tile + tile_offset<RowBytes>(row, chunk), from, present);
             }
         }
     }

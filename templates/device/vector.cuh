@@ -1,14 +1,13 @@
-// vector.cuh - aligned packs of N elements, moved through global memory in pieces of at most 16 bytes.
+// vector.cuh - packs of N elements, moved through global memory in pieces as wide as the address allows, 16 bytes at most.
 #pragma once
 #include "device/types.cuh"
 
 template <typename T, int N>
 struct Pack {
     static constexpr int kBytes = N * int(sizeof(T));
-    static constexpr int kAlign = kBytes < 16 ? kBytes : 16;
     static_assert(is_pow2(kBytes), "a pack is one access or whole 16-byte ones");
 
-    alignas(kAlign) T v[N];
+    alignas(least(kBytes, 16)) T v[N];
 };
 
 // The word type that moves B bytes in one access.
@@ -19,27 +18,29 @@ template <> struct Word<4> { using Type = u32; };
 template <> struct Word<8> { using Type = uint2; };
 template <> struct Word<16> { using Type = uint4; };
 
-template <typename T, int N>
-__device__ __forceinline__ void pack_copy(void *to, const void *from)
+// Bytes from place to place, both at multiples of Align.
+template <int Bytes, int Align>
+__device__ __forceinline__ void copy_bytes(void *to, const void *from)
 {
-    using P = Pack<T, N>;
-    using W = typename Word<P::kAlign>::Type;
+    constexpr int kPiece = least(Bytes, least(Align, 16));
+    using W = typename Word<kPiece>::Type;
 #pragma unroll
-    for (int i = 0; i < P::kBytes / P::kAlign; i++) {
+    for (int i = 0; i < Bytes / kPiece; i++) {
         static_cast<W *>(to)[i] = static_cast<const W *>(from)[i];
     }
 }
 
-template <int N, typename T>
+template <int N, int Align, typename T>
 __device__ __forceinline__ Pack<T, N> pack_load(const T *from)
 {
+    constexpr int kAlign = Align < int(sizeof(T)) ? int(sizeof(T)) : Align;
     Pack<T, N> pack;
-    pack_copy<T, N>(&pack, from);
+    copy_bytes<Pack<T, N>::kBytes, kAlign>(&pack, from);
     return pack;
 }
 
-template <int N, typename T>
+template <int Align, typename T, int N>
 __device__ __forceinline__ void pack_store(T *to, const Pack<T, N> &pack)
 {
-    pack_copy<T, N>(to, &pack);
+    copy_bytes<Pack<T, N>::kBytes, Align>(to, &pack);
 }

@@ -14,9 +14,11 @@ struct Config {
     int stages;                    // K blocks in shared memory
     int promote;                   // elements of K between additions to fp32
     int raster;                    // tile rows that CTAs in flight share, for L2
+    int residency;                 // CTAs of an SM that registers are kept for
     int a_gran_k, b_gran_mn, b_gran_k;
     bool a_ue8m0, a_packed, b_ue8m0, b_packed; // scales
     bool out_f32, accumulate;
+    int align; // bytes that operands and rows are multiples of
 };
 
 template <Config C>
@@ -29,8 +31,8 @@ struct Tile {
     static constexpr int kStage = kBytesA + kBytesB;
     static constexpr bool kColumnScales = C.b_gran_mn == 1; // a scale for each column, else for eight at least
 
-    using CopyA = TileCopy<C.block_m, C.block_k, kThreads>;
-    using CopyB = TileCopy<C.block_n, C.block_k, kThreads>;
+    using CopyA = TileCopy<C.block_m, C.block_k, kThreads, C.align>;
+    using CopyB = TileCopy<C.block_n, C.block_k, kThreads, C.align>;
     using ScalesA = ScaleTile<C.block_m, 1, 1, C.a_gran_k, C.block_k, kThreads, C.a_ue8m0, C.a_packed>;
     using ScalesB = ScaleTile<kColumnScales ? C.block_n : C.block_n / 8, kColumnScales ? 1 : 8, C.b_gran_mn, C.b_gran_k,
                               C.block_k, kThreads, C.b_ue8m0, C.b_packed>;
@@ -42,7 +44,8 @@ struct Tile {
     static_assert(C.promote == 32 || C.promote == 64 || C.promote == 128, "promote: within the unit's 13 bits");
     static_assert(C.block_k % C.promote == 0, "promote: divides a K block");
     static_assert(C.a_gran_k % C.promote == 0 && C.b_gran_k % C.promote == 0, "promote: within one scale group");
-    static_assert(C.stages >= 2 && C.raster >= 1, "stages, raster");
+    static_assert(C.stages >= 2 && C.raster >= 1 && C.residency >= 1, "stages, raster, residency");
+    static_assert(is_pow2(C.align) && C.align <= 16, "align: 1 to 16");
 };
 
 template <Config C>
@@ -134,49 +137,30 @@ __device__ __forceinline__ void multiply_block(Sums<C> &sum, u32 a, u32 b, const
     }
 }
 
-// Columns `at` and, where `two`, `at` + 1 of D. Pairs need an even n, else a row may start at an odd element.
-template <Config C>
-__device__ __forceinline__ void store_pair(void *d, i64 at, float left, float right, bool paired, bool two)
+// Elements at `to` and, where `two`, after it. They are stored together where every pair of D is aligned.
+template <Config C, typename T>
+__device__ __forceinline__ void store_pair(T *to, float left, float right, bool two)
 {
-    if constexpr (C.out_f32) {
-        float *to = static_cast<float *>(d) + at;
-        if (C.accumulate) {
-            left += to[0];
-            right += two ? to[1] : 0.0f;
-        }
-        if (paired) {
-            *reinterpret_cast<float2 *>(to) = make_float2(left, right);
-            return;
-        }
-        to[0] = left;
-        if (two) {
-            to[1] = right;
-        }
+    if constexpr (C.accumulate) {
+        left += to_float(to[0]);
+        right += two ? to_float(to[1]) : 0.0f;
+    }
+    if constexpr (C.align >= 2 * int(sizeof(T))) { // then n is even
+        store_two(to, left, right);
     } else {
-        bf16 *to = static_cast<bf16 *>(d) + at;
-        if (C.accumulate) {
-            left += to_float(to[0]);
-            right += two ? to_float(to[1]) : 0.0f;
-        }
-        if (paired) {
-            *reinterpret_cast<u32 *>(to) = bf16x2_from(left, right);
-            return;
-        }
-        to[0] = bf16_from(left);
+        store_one(to, left);
         if (two) {
-            to[1] = bf16_from(right);
+            store_one(to + 1, right);
         }
     }
 }
 
-// A warp's tile, whose first element is (row, column) of the batch's D at element `base`.
-template <Config C>
-__device__ __forceinline__ void store_tile(const Sums<C> &sum, void *d, i64 base, i64 stride, i32 row, i32 column, i32 m,
-                                           i32 n)
+// A warp's tile, whose first element is (row, column) of the batch's D.
+template <Config C, typename E>
+__device__ __forceinline__ void store_tile(const Sums<C> &sum, E *d, i64 stride, i32 row, i32 column, i32 m, i32 n)
 {
     using T = Tile<C>;
     const i32 lane = i32(threadIdx.x) % 32;
-    const bool paired = n % 2 == 0;
 #pragma unroll
     for (int i = 0; i < T::kTilesM * 2; i++) {
         const i32 r = row + i * 8 + lane / 4;
@@ -185,7 +169,7 @@ __device__ __forceinline__ void store_tile(const Sums<C> &sum, void *d, i64 base
             const i32 c = column + j * 8 + lane % 4 * 2;
             const float *pair = &sum[i / 2][j][i % 2 * 2];
             if (r < m && c < n) {
-                store_pair<C>(d, base + r * stride + c, pair[0], pair[1], paired, c + 1 < n);
+                store_pair<C>(d + r * stride + c, pair[0], pair[1], c + 1 < n);
             }
         }
     }
@@ -193,7 +177,7 @@ __device__ __forceinline__ void store_tile(const Sums<C> &sum, void *d, i64 base
 
 // Strides are in elements. a_first_group: groups of A's scales from batch to batch, where the batches lie side by side.
 template <Config C>
-__global__ void __launch_bounds__(Tile<C>::kThreads)
+__global__ void __launch_bounds__(Tile<C>::kThreads, C.residency)
     fp8_gemm_mma_sync(const u8 *__restrict__ a, const void *__restrict__ a_scale, const u8 *__restrict__ b,
                       const void *__restrict__ b_scale, void *d, i32 m, i32 n, i32 k, i64 a_row, i64 a_batch, i64 d_row,
                       i64 d_batch, i64 a_scale_row, i64 a_scale_group, i64 a_scale_batch, i64 a_first_group,
@@ -251,5 +235,6 @@ __global__ void __launch_bounds__(Tile<C>::kThreads)
         multiply_block<C>(sum, stage + warp_m * C.block_k, stage + T::kBytesA + warp_n * C.block_k, slot + lane_a,
                           slot + T::ScalesA::kCount + lane_b);
     }
-    store_tile<C>(sum, d, batch * d_batch, d_row, m0 + warp_m, n0 + warp_n, m, n);
+    using Out = typename ElementOf<C.out_f32 ? F32 : BF16>::Type;
+    store_tile<C>(sum, static_cast<Out *>(d) + batch * d_batch, d_row, m0 + warp_m, n0 + warp_n, m, n);
 }
