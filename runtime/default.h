@@ -1,7 +1,9 @@
-/* default.h - the analytical choice: legal configs ranked by the performance model, before anything is compiled.
+/* default.h - the analytical choice: legal configs ranked by the performance model, before anything
+ * is compiled.
  *
- * What serving falls back to, and what the tuner measures first. Reads plans, so that a new template needs no C;
- * a manifest's `estimate:` makes it sharper. Deterministic: the same inputs give the same order everywhere. */
+ * What serving falls back to, and what the tuner measures first. Reads plans, so that a new
+ * template needs no C; a manifest's `estimate:` makes it sharper. Deterministic: the same inputs
+ * give the same order everywhere. */
 #ifndef HONE_RUNTIME_DEFAULT_H
 #define HONE_RUNTIME_DEFAULT_H
 
@@ -11,20 +13,22 @@
 typedef struct default_choice {
     const manifest *m; /* borrowed from the templates */
     config config;
-    double ns;         /* modelled; for ranking only */
+    double ns; /* modelled; for ranking only */
     perf_bound bound;
 } default_choice;
 
-/* The best `*count` (at most `capacity`) legal candidates of all templates that serve the problem on g->facts,
- * best first; ties go to the template's name, then to the config's values. At most `budget` configs of each template are
- * looked at (0: 4096; a larger space is sampled evenly, with a fixed seed). *count = 0 when nothing serves it.
- * `legal`, when given, is how many legal configs were looked at in all. Thread-safe. */
-hone_status default_rank(const templates *t, const hone_problem *problem, const gpu *g, uint64_t budget,
-                         default_choice *out, size_t capacity, size_t *count, uint64_t *legal,
-                         hone_error *error);
+/* The best `*count` (at most `capacity`) legal candidates of all templates that serve the problem
+ * on g->facts, best first; ties go to the template's name, then to the config's values. At most
+ * `budget` configs of each template are looked at (0: 4096; a larger space is sampled evenly, with
+ * a fixed seed). *count = 0 when nothing serves it. `legal`, when given, is how many legal configs
+ * were looked at in all. Thread-safe. */
+hone_status default_rank(const templates *t, const hone_problem *problem, const gpu *g,
+                         uint64_t budget, default_choice *out, size_t capacity, size_t *count,
+                         uint64_t *legal, hone_error *error);
 
-/* The work of one candidate as the model takes it. `registers` and `spill_bytes` come from ptxas (0: unknown). */
-hone_status default_work(const manifest *m, const hone_problem *problem, const gpu *g, const config *c,
-                         int32_t registers, perf_work *out, hone_error *error);
+/* The work of one candidate as the model takes it. `registers` and `spill_bytes` come from ptxas
+ * (0: unknown). */
+hone_status default_work(const manifest *m, const hone_problem *problem, const gpu *g,
+                         const config *c, int32_t registers, perf_work *out, hone_error *error);
 
 #endif

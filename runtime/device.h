@@ -1,4 +1,5 @@
-/* device.h - a device by its text ("auto", "cuda:0", "cuda:<uuid>", "emu:h20"), opened, with its facts. */
+/* device.h - a device by its text ("auto", "cuda:0", "cuda:<uuid>", "emu:h20"), opened, with its
+ * facts. */
 #ifndef HONE_RUNTIME_DEVICE_H
 #define HONE_RUNTIME_DEVICE_H
 
@@ -12,25 +13,27 @@
 typedef struct device {
     driver *driver;
     CUdevice ordinal;
-    CUcontext context;  /* the primary one, retained until device_close */
-    gpu gpu;            /* gpu.facts are this device's own; the rates come from models/gpu, or from its arch */
-    bool gpu_known;     /* false: no description by that product name, so the rates are its arch's usual ones */
-    char spec[64];      /* "cuda:0" or "emu:h20": never "auto" */
+    CUcontext context; /* the primary one, retained until device_close */
+    gpu gpu; /* gpu.facts are this device's own; the rates come from models/gpu, or from its arch */
+    bool gpu_known; /* false: no description by that product name, so the rates are its arch's usual
+                       ones */
+    char spec[64];  /* "cuda:0" or "emu:h20": never "auto" */
     device_kind kind; /* of the facts: what a winner is valid for */
-    char note[160];     /* "" or one plain line that a caller should show: times are modelled */
+    char note[160];   /* "" or one plain line that a caller should show: times are modelled */
 } device;
 
 /* auto: the first CUDA device, else emu:h20 with a note. HONE_BAD_TEXT for a text of another form,
- * HONE_UNKNOWN for a GPU that is not described, HONE_NO_DEVICE for one that is not there. Leaves the
- * device's primary context current on the calling thread. Caller closes *out. */
+ * HONE_UNKNOWN for a GPU that is not described, HONE_NO_DEVICE for one that is not there. Leaves
+ * the device's primary context current on the calling thread. Caller closes *out. */
 hone_status device_open(const char *spec, device **out, hone_error *error);
 void device_close(device *d); /* NULL is fine */
 
 /* Make the device's context current on this thread: before any driver call of another thread. */
 hone_status device_enter(const device *d, hone_error *error);
 
-/* The text without opening anything: which devices there are. Writes up to `capacity` specs ("cuda:0", ...,
- * "emu:h20", ...) with their facts; *count is how many there are. Never fails for want of a GPU. */
+/* The text without opening anything: which devices there are. Writes up to `capacity` specs
+ * ("cuda:0", ..., "emu:h20", ...) with their facts; *count is how many there are. Never fails for
+ * want of a GPU. */
 typedef struct device_entry {
     char spec[64];
     device_facts facts;

@@ -1,9 +1,11 @@
-/* jit.h - from a template and name expressions to a cubin and PTX, through NVRTC in worker processes.
+/* jit.h - from a template and name expressions to a cubin and PTX, through NVRTC in worker
+ * processes.
  *
  * NVRTC reads and writes files, hangs, and has aborted its caller (reliability.md 0), so it runs in
- * `hone-worker` alone: sandboxed, limited, killed at its deadline and replaced. Compiled code is kept in the
- * user's kernel cache under a digest of everything that it depends on (cache/kernel_cache.h). One thread at a
- * time per jit, which keeps a thread of its own for each worker. */
+ * `hone-worker` alone: sandboxed, limited, killed at its deadline and replaced. Compiled code is
+ * kept in the user's kernel cache under a digest of everything that it depends on
+ * (cache/kernel_cache.h). One thread at a time per jit, which keeps a thread of its own for each
+ * worker. */
 #ifndef HONE_RUNTIME_JIT_H
 #define HONE_RUNTIME_JIT_H
 
@@ -12,33 +14,34 @@
 #include <stdbool.h>
 
 #define JIT_MAX_ENTRIES MANIFEST_MAX_LAUNCHES
-#define JIT_LOG_BYTES 4096
+#define JIT_LOG_BYTES   4096
 
 typedef struct jit jit;
 
 typedef struct jit_options {
-    int workers;              /* processes; 0: one for each core */
-    uint32_t deadline_ms;     /* wall time of one compile; 0: 60 s */
-    uint32_t cpu_seconds;     /* processor time of one compile; 0: 60 s */
-    uint64_t memory_bytes;    /* address space of a worker; 0: 4 GiB */
-    const char *worker;       /* program; NULL: HONE_WORKER, beside this library or program, or libexec */
-    const char *cache_path;   /* kernel cache; NULL: $XDG_CACHE_HOME/hone/kernels.db */
-    bool no_cache;            /* neither read nor write it */
+    int workers;           /* processes; 0: one for each core */
+    uint32_t deadline_ms;  /* wall time of one compile; 0: 60 s */
+    uint32_t cpu_seconds;  /* processor time of one compile; 0: 60 s */
+    uint64_t memory_bytes; /* address space of a worker; 0: 4 GiB */
+    const char *worker; /* program; NULL: HONE_WORKER, beside this library or program, or libexec */
+    const char *cache_path; /* kernel cache; NULL: $XDG_CACHE_HOME/hone/kernels.db */
+    bool no_cache;          /* neither read nor write it */
 } jit_options;
 
 /* `options` may be NULL. Workers start with the first compile. Caller closes *out. */
 hone_status jit_open(const jit_options *options, jit **out, hone_error *error);
 void jit_close(jit *j); /* NULL is fine; kills what still compiles */
 
-/* One program: the template's source, its headers in memory, and the kernels asked for by name expression. */
+/* One program: the template's source, its headers in memory, and the kernels asked for by name
+ * expression. */
 typedef struct jit_request {
-    template_source source;     /* borrowed until the request is done */
-    const char *name;           /* of the template, for messages: "fp8_gemm/mma_sync" */
+    template_source source;               /* borrowed until the request is done */
+    const char *name;                     /* of the template, for messages: "fp8_gemm/mma_sync" */
     const char *entries[JIT_MAX_ENTRIES]; /* NVRTC name expressions; borrowed */
     size_t entries_len;
-    uint8_t digest[32];         /* templates_digest: part of the cache's key */
-    int32_t arch;               /* 89, 90, ...: compiled for the real arch, sm_90a */
-    int32_t max_registers;      /* 0: no limit */
+    uint8_t digest[32];    /* templates_digest: part of the cache's key */
+    int32_t arch;          /* 89, 90, ...: compiled for the real arch, sm_90a */
+    int32_t max_registers; /* 0: no limit */
     bool lineinfo;
 } jit_request;
 
@@ -61,8 +64,8 @@ typedef struct compiled {
     size_t cubin_len;
     char *ptx; /* NUL-terminated; ptx_len without the NUL */
     size_t ptx_len;
-    char *log; /* cleaned, at most JIT_LOG_BYTES */
-    uint64_t compile_ns; /* in NVRTC; the first compile's when it came from the cache */
+    char *log;             /* cleaned, at most JIT_LOG_BYTES */
+    uint64_t compile_ns;   /* in NVRTC; the first compile's when it came from the cache */
     int32_t nvrtc_version; /* major * 1000 + minor * 10 */
     bool from_cache;
     uint8_t key[32]; /* the kernel cache's */
@@ -72,8 +75,8 @@ void compiled_free(compiled *c); /* NULL is fine */
 /* Largest spill of the kernels, stores + loads, in bytes of a thread. */
 int32_t compiled_spill_bytes(const compiled *c);
 
-/* Hand a request in; never waits for a compile. `tag` comes back with the answer. HONE_LIMIT when more than
- * 4096 are under way. */
+/* Hand a request in; never waits for a compile. `tag` comes back with the answer. HONE_LIMIT when
+ * more than 4096 are under way. */
 hone_status jit_submit(jit *j, const jit_request *request, uint64_t tag, hone_error *error);
 
 /* How a request ended. HONE_COMPILE: NVRTC refused it (error.message has the log's first cause);
@@ -82,12 +85,12 @@ typedef struct jit_done {
     uint64_t tag;
     hone_status status;
     hone_error error;
-    bool timed_out;    /* HONE_WORKER by deadline or processor time */
-    compiled *answer;  /* NULL unless HONE_OK; the receiver's */
+    bool timed_out;   /* HONE_WORKER by deadline or processor time */
+    compiled *answer; /* NULL unless HONE_OK; the receiver's */
 } jit_done;
 
-/* The next answer, in the order in which they end. *got = false when `timeout_ms` passes first (negative: no
- * limit) or nothing is under way. */
+/* The next answer, in the order in which they end. *got = false when `timeout_ms` passes first
+ * (negative: no limit) or nothing is under way. */
 hone_status jit_wait(jit *j, int timeout_ms, jit_done *out, bool *got, hone_error *error);
 size_t jit_pending(const jit *j);
 
