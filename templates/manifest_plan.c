@@ -1,0 +1,164 @@
+/* manifest_plan.c - the launches of a config: name expressions from checked integers, geometry, arguments. */
+#include "templates/manifest_parts.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* "kernel<Config{.block_m = 128, .stages = 4}>". Only names that the reader checked and numbers get in. */
+static hone_status plan_entry(const manifest *m, const manifest_launch *launch,
+                              manifest_values *values, plan_launch *out, hone_error *error)
+{
+    hone_status status = HONE_OK;
+    size_t used = (size_t)snprintf(out->entry, sizeof out->entry, "%s<Config{", launch->kernel);
+
+    for (uint32_t i = 0; i < m->members_len && used < sizeof out->entry; i++) {
+        int64_t value = 0;
+        TRY(manifest_value(m, &m->members[i].value, values, 0, &value, error));
+        if (value < INT32_MIN || value > INT32_MAX) {
+            return status_set(error, HONE_OVERFLOW, m->name, expression_line(m->members[i].value.e),
+                              "config member %s is %lld, which does not fit an int",
+                              m->members[i].name, (long long)value);
+        }
+        used += (size_t)snprintf(out->entry + used, sizeof out->entry - used, "%s.%s = %lld",
+                                 i > 0 ? ", " : "", m->members[i].name, (long long)value);
+    }
+    if (used < sizeof out->entry) {
+        used += (size_t)snprintf(out->entry + used, sizeof out->entry - used, "}>");
+    }
+    if (used >= sizeof out->entry) {
+        status =
+            status_set(error, HONE_LIMIT, m->name, launch->line,
+                       "the name expression of %s is over %zu bytes; shorten the members' names",
+                       launch->kernel, sizeof out->entry);
+    }
+done:
+    return status;
+}
+
+static hone_status plan_operand(const manifest *m, const manifest_argument *from,
+                                const hone_operand *operands, size_t operands_len,
+                                plan_argument *out, hone_error *error)
+{
+    for (size_t i = 0; i < operands_len; i++) {
+        if (strcmp(operands[i].name, from->operand) == 0) {
+            out->operand = (uint32_t)i;
+            return HONE_OK;
+        }
+    }
+    return status_set(error, HONE_BAD_MANIFEST, m->name, from->line,
+                      "the problem has no operand '%s'; hone_operands lists them", from->operand);
+}
+
+static hone_status plan_arguments(const manifest *m, const manifest_launch *launch,
+                                  const hone_problem *problem, manifest_values *values,
+                                  plan_launch *out, hone_error *error)
+{
+    hone_status status = HONE_OK;
+    hone_operand operands[HONE_MAX_OPERANDS];
+    size_t operands_len = 0;
+
+    TRY(hone_operands(problem, operands, &operands_len, error));
+    for (uint32_t i = 0; i < launch->arguments_len; i++) {
+        const manifest_argument *from = &launch->arguments[i];
+        plan_argument *to = &out->arguments[i];
+        *to = (plan_argument){.kind = from->kind, .bytes = from->bytes};
+        if (from->kind == PLAN_OPERAND) {
+            TRY(plan_operand(m, from, operands, operands_len, to, error));
+        }
+        TRY(manifest_value(m, &from->value, values, 0, &to->value, error));
+        bool narrow = from->kind == PLAN_SCALAR && from->bytes == 4;
+        if ((narrow && (to->value < INT32_MIN || to->value > INT32_MAX)) ||
+            (from->kind == PLAN_WORKSPACE && to->value < 0)) {
+            return status_set(error, HONE_OVERFLOW, m->name, from->line,
+                              "argument %u of %s is %lld, which its type does not hold", i,
+                              launch->kernel, (long long)to->value);
+        }
+    }
+    out->arguments_len = launch->arguments_len;
+done:
+    return status;
+}
+
+static hone_status plan_launch_of(const manifest *m, const manifest_launch *launch,
+                                  const hone_problem *problem, manifest_values *values, plan *out,
+                                  hone_error *error)
+{
+    hone_status status = HONE_OK;
+    manifest_geometry g = {0};
+    plan_launch *to = &out->launches[out->launches_len];
+
+    TRY(manifest_launch_geometry(m, launch, values, &g, error));
+    if (!g.active) {
+        goto done;
+    }
+    if (!g.fits) {
+        return status_set(error, HONE_LIMIT, m->name, launch->line,
+                          "%s: %s; the config is not legal here", launch->kernel, g.why);
+    }
+    memcpy(to->grid, g.grid, sizeof g.grid);
+    memcpy(to->block, g.block, sizeof g.block);
+    memcpy(to->cluster, g.cluster, sizeof g.cluster);
+    to->shared_bytes = g.shared_bytes;
+    TRY(plan_entry(m, launch, values, to, error));
+    TRY(plan_arguments(m, launch, problem, values, to, error));
+    out->launches_len++;
+done:
+    return status;
+}
+
+static hone_status plan_figures(const manifest *m, manifest_values *values, plan *out,
+                                hone_error *error)
+{
+    hone_status status = HONE_OK;
+    int64_t bytes = 0, tolerance = 0;
+    int64_t *const estimates[MANIFEST_ESTIMATES_LEN] = {
+#define X(name) &out->estimate.name,
+        MANIFEST_ESTIMATES(X)
+#undef X
+    };
+
+    for (size_t i = 0; i < MANIFEST_ESTIMATES_LEN; i++) {
+        TRY(manifest_value(m, &m->estimate[i], values, 0, estimates[i], error));
+    }
+    TRY(manifest_value(m, &m->pipeline, values, 1, &out->estimate.stages, error));
+    TRY(manifest_value(m, &m->tolerance, values, 0, &tolerance, error));
+    TRY(manifest_value(m, &m->workspace, values, 0, &bytes, error));
+    if (bytes < 0 || tolerance < 0) {
+        return status_set(error, HONE_BAD_MANIFEST, m->name, 0,
+                          "workspace is %lld and tolerance %lld; neither may be negative",
+                          (long long)bytes, (long long)tolerance);
+    }
+    out->workspace_bytes = (uint64_t)bytes;
+    out->workspace_zeroed = m->workspace_zeroed;
+    out->tolerance = (double)tolerance;
+done:
+    return status;
+}
+
+hone_status manifest_plan(const manifest *m, const hone_problem *problem,
+                          const device_facts *device, const config *c, plan *out, hone_error *error)
+{
+    hone_status status = HONE_OK;
+    manifest_values values;
+    plan *made = calloc(1, sizeof *made);
+
+    if (made == NULL) {
+        return status_set(error, HONE_NO_MEMORY, m->name, 0, "a plan");
+    }
+    TRY(manifest_bind(m, problem, device, &values, error));
+    TRY(manifest_set(m, c, &values, error));
+    for (uint32_t i = 0; i < m->launches_len; i++) {
+        TRY(plan_launch_of(m, &m->launches[i], problem, &values, made, error));
+    }
+    if (made->launches_len == 0) {
+        status = status_set(error, HONE_BAD_MANIFEST, m->name, m->launches[0].line,
+                            "no launch's `when` holds for this config");
+        goto done;
+    }
+    TRY(plan_figures(m, &values, made, error));
+    *out = *made;
+done:
+    free(made);
+    return status;
+}
