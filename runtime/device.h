@@ -31,13 +31,13 @@ void device_close(device *d); /* NULL is fine */
 /* Make the device's context current on this thread: before any driver call of another thread. */
 hone_status device_enter(const device *d, hone_error *error);
 
-/* The text without opening anything: which devices there are. Writes up to `capacity` specs
- * ("cuda:0", ..., "emu:h20", ...) with their facts; *count is how many there are. Never fails for
- * want of a GPU. */
+/* Which devices there are: CUDA's, then every GPU that can be emulated. */
 typedef struct device_entry {
     char spec[64];
     device_facts facts;
 } device_entry;
+/* Opens none of them. *count is how many there are, of which the first `capacity` are written.
+ * Without a GPU or a driver only the emulated ones. */
 hone_status device_list(device_entry *out, size_t capacity, size_t *count, hone_error *error);
 
 #endif

@@ -1,0 +1,294 @@
+/* module.c - loads compiled kernels and launches plans. The only place where kernels are launched.
+ */
+#include "runtime/module.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct module_function {
+    char *entry; /* name expression: what a plan's launch asks for */
+    CUfunction handle;
+    int32_t shared_bytes; /* static */
+} module_function;
+
+struct module {
+    const device *device;
+    CUmodule handle;
+    size_t functions_len;
+    module_function functions[JIT_MAX_ENTRIES];
+};
+
+/* Make the device's context current; *previous is what was, for leave(). */
+static hone_status enter(const device *d, CUcontext *previous, hone_error *error)
+{
+    hone_status status = HONE_OK;
+
+    TRY(driver_check(d->driver, d->driver->cuCtxGetCurrent(previous), "cuCtxGetCurrent", error));
+    if (*previous != d->context) {
+        TRY(device_enter(d, error));
+    }
+done:
+    return status;
+}
+
+static void leave(const device *d, CUcontext previous)
+{
+    if (previous != d->context) {
+        d->driver->cuCtxSetCurrent(previous);
+    }
+}
+
+static module_function *find_function(const module *m, const char *entry)
+{
+    for (size_t i = 0; i < m->functions_len; i++) {
+        if (strcmp(m->functions[i].entry, entry) == 0) {
+            return (module_function *)&m->functions[i];
+        }
+    }
+    return NULL;
+}
+
+static hone_status load_code(module *m, const compiled *c, hone_error *error)
+{
+    const driver *d = m->device->driver;
+    char log[300] = "";
+    CUjit_option options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
+    void *values[] = {log, (void *)(uintptr_t)sizeof log};
+    const void *code = d->emu != NULL ? (const void *)c->ptx : c->cubin;
+    CUresult result = d->cuModuleLoadDataEx(&m->handle, code, ARRAY_LEN(options), options, values);
+
+    if (result != CUDA_SUCCESS && log[0] != '\0') {
+        log[sizeof log - 1] = '\0';
+        return status_set(error, HONE_DRIVER, NULL, 0,
+                          "the driver refuses the code (CUresult %d): %s", (int)result, log);
+    }
+    return driver_check(d, result, "cuModuleLoadDataEx", error);
+}
+
+/* Blocks past 48 KiB are opted in to, up to all that the device has: what a launch asks for is
+ * checked by plan. */
+static hone_status allow_shared(const module *m, const module_function *f, hone_error *error)
+{
+    const driver *d = m->device->driver;
+    const int most = m->device->gpu.facts.smem_per_block - f->shared_bytes;
+
+    return driver_check(
+        d, d->cuFuncSetAttribute(f->handle, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, most),
+        "cuFuncSetAttribute", error);
+}
+
+static hone_status load_function(module *m, const jit_kernel *kernel, hone_error *error)
+{
+    hone_status status = HONE_OK;
+    const driver *d = m->device->driver;
+    module_function *f = &m->functions[m->functions_len];
+
+    TRY(driver_check(d, d->cuModuleGetFunction(&f->handle, m->handle, kernel->lowered),
+                     "cuModuleGetFunction", error));
+    if (d->emu != NULL) {
+        const hone_emu_resources resources = {.registers = kernel->registers,
+                                              .static_shared_bytes = kernel->static_shared_bytes,
+                                              .local_bytes = kernel->stack_bytes,
+                                              .spill_bytes = kernel->spill_bytes};
+        TRY(d->emu->set_resources(f->handle, &resources, error));
+    }
+    f->shared_bytes = kernel->static_shared_bytes;
+    f->entry = strdup(kernel->entry);
+    if (f->entry == NULL) {
+        status = status_set(error, HONE_NO_MEMORY, NULL, 0, "a kernel's name");
+        goto done;
+    }
+    m->functions_len++;
+    TRY(allow_shared(m, f, error));
+done:
+    return status;
+}
+
+/* Each launch has its kernel, and fits. */
+static hone_status check_plan(const module *m, const plan *p, hone_error *error)
+{
+    const int32_t most = m->device->gpu.facts.smem_per_block;
+
+    for (uint32_t i = 0; i < p->launches_len; i++) {
+        const plan_launch *l = &p->launches[i];
+        const module_function *f = find_function(m, l->entry);
+        if (f == NULL) {
+            return status_set(error, HONE_BAD_ARGUMENT, NULL, 0, "kernel %.200s was not compiled",
+                              l->entry);
+        }
+        if ((int64_t)l->shared_bytes + f->shared_bytes > most) {
+            return status_set(error, HONE_UNSUPPORTED, m->device->spec, 0,
+                              "a block needs %lld bytes of shared memory; the device has %d",
+                              (long long)l->shared_bytes + f->shared_bytes, most);
+        }
+    }
+    return HONE_OK;
+}
+
+hone_status module_load(const device *d, const plan *p, const compiled *c, module **out,
+                        hone_error *error)
+{
+    hone_status status = HONE_OK;
+    CUcontext previous = d->context;
+    module *m = calloc(1, sizeof *m);
+
+    if (m == NULL) {
+        return status_set(error, HONE_NO_MEMORY, NULL, 0, "a module");
+    }
+    m->device = d;
+    TRY(enter(d, &previous, error));
+    TRY(load_code(m, c, error));
+    for (size_t i = 0; i < c->kernels_len; i++) {
+        TRY(load_function(m, &c->kernels[i], error));
+    }
+    TRY(check_plan(m, p, error));
+    *out = m;
+    m = NULL;
+done:
+    leave(d, previous);
+    module_unload(m);
+    return status;
+}
+
+void module_unload(module *m)
+{
+    CUcontext previous = NULL;
+
+    if (m == NULL) {
+        return;
+    }
+    if (m->handle != NULL && enter(m->device, &previous, NULL) == HONE_OK) {
+        m->device->driver->cuModuleUnload(m->handle);
+        leave(m->device, previous);
+    }
+    for (size_t i = 0; i < m->functions_len; i++) {
+        free(m->functions[i].entry);
+    }
+    free(m);
+}
+
+/* A launch's parameters: addresses and scalars by value, and the pointers to them that the driver
+ * wants. */
+typedef struct launch_parameters {
+    uint64_t values[MANIFEST_MAX_ARGUMENTS];
+    void *pointers[MANIFEST_MAX_ARGUMENTS];
+} launch_parameters;
+
+static hone_status bind_arguments(const plan_launch *l, const uint64_t *operands,
+                                  size_t operands_len, uint64_t workspace, launch_parameters *out,
+                                  hone_error *error)
+{
+    for (uint32_t i = 0; i < l->arguments_len; i++) {
+        const plan_argument *a = &l->arguments[i];
+        if (a->kind == PLAN_OPERAND && a->operand >= operands_len) {
+            return status_set(error, HONE_BAD_ARGUMENT, NULL, 0,
+                              "the kernel takes operand %u of %zu given", a->operand, operands_len);
+        }
+        /* A 4-byte scalar is read from the low half: the host is little endian. */
+        out->values[i] = a->kind == PLAN_OPERAND     ? operands[a->operand]
+                         : a->kind == PLAN_WORKSPACE ? workspace + (uint64_t)a->value
+                                                     : (uint64_t)a->value;
+        out->pointers[i] = &out->values[i];
+    }
+    return HONE_OK;
+}
+
+static CUresult launch_one(const driver *d, CUfunction function, const plan_launch *l,
+                           void **parameters, CUstream stream)
+{
+    if (l->cluster[0] * l->cluster[1] * l->cluster[2] <= 1) {
+        return d->cuLaunchKernel(function, l->grid[0], l->grid[1], l->grid[2], l->block[0],
+                                 l->block[1], l->block[2], l->shared_bytes, stream, parameters,
+                                 NULL);
+    }
+    CUlaunchAttribute cluster = {.id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION};
+    cluster.value.clusterDim.x = l->cluster[0];
+    cluster.value.clusterDim.y = l->cluster[1];
+    cluster.value.clusterDim.z = l->cluster[2];
+    const CUlaunchConfig launch = {
+        .gridDimX = l->grid[0],
+        .gridDimY = l->grid[1],
+        .gridDimZ = l->grid[2],
+        .blockDimX = l->block[0],
+        .blockDimY = l->block[1],
+        .blockDimZ = l->block[2],
+        .sharedMemBytes = l->shared_bytes,
+        .hStream = stream,
+        .attrs = &cluster,
+        .numAttrs = 1,
+    };
+    return d->cuLaunchKernelEx(&launch, function, parameters, NULL);
+}
+
+static hone_status launch_all(const module *m, const plan *p, const uint64_t *operands,
+                              size_t operands_len, uint64_t workspace, CUstream stream,
+                              hone_error *error)
+{
+    hone_status status = HONE_OK;
+    const driver *d = m->device->driver;
+    launch_parameters parameters;
+
+    if (p->workspace_zeroed && p->workspace_bytes > 0) {
+        TRY(driver_check(d, d->cuMemsetD8Async(workspace, 0, p->workspace_bytes, stream),
+                         "cuMemsetD8Async", error));
+    }
+    for (uint32_t i = 0; i < p->launches_len; i++) {
+        const plan_launch *l = &p->launches[i];
+        const module_function *f = find_function(m, l->entry);
+        if (f == NULL) {
+            status = status_set(error, HONE_BAD_ARGUMENT, NULL, 0, "kernel %.200s is not loaded",
+                                l->entry);
+            goto done;
+        }
+        if (l->grid[0] == 0 || l->grid[1] == 0 || l->grid[2] == 0) {
+            continue; /* no rows, no work; the driver would refuse the grid (cases.md 60) */
+        }
+        TRY(bind_arguments(l, operands, operands_len, workspace, &parameters, error));
+        TRY(driver_check(d, launch_one(d, f->handle, l, parameters.pointers, stream),
+                         "cuLaunchKernel", error));
+    }
+done:
+    return status;
+}
+
+hone_status module_launch(const module *m, const plan *p, const uint64_t *operands,
+                          size_t operands_len, uint64_t workspace, CUstream stream,
+                          hone_error *error)
+{
+    hone_status status = HONE_OK;
+    CUcontext previous = m->device->context;
+
+    TRY(enter(m->device, &previous, error));
+    status = launch_all(m, p, operands, operands_len, workspace, stream, error);
+    leave(m->device, previous);
+done:
+    return status;
+}
+
+hone_status module_occupancy(const module *m, const plan *p, uint32_t launch, int32_t *ctas,
+                             hone_error *error)
+{
+    hone_status status = HONE_OK;
+    CUcontext previous = m->device->context;
+    const driver *d = m->device->driver;
+    const plan_launch *l = &p->launches[launch];
+    const module_function *f = find_function(m, l->entry);
+    int fit = 0;
+
+    if (f == NULL) {
+        return status_set(error, HONE_BAD_ARGUMENT, NULL, 0, "kernel %.200s is not loaded",
+                          l->entry);
+    }
+    TRY(enter(m->device, &previous, error));
+    status = driver_check(
+        d,
+        d->cuOccupancyMaxActiveBlocksPerMultiprocessor(
+            &fit, f->handle, (int)(l->block[0] * l->block[1] * l->block[2]), l->shared_bytes),
+        "cuOccupancyMaxActiveBlocksPerMultiprocessor", error);
+    leave(m->device, previous);
+    if (status == HONE_OK) {
+        *ctas = fit;
+    }
+done:
+    return status;
+}
