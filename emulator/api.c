@@ -1,0 +1,174 @@
+/* api.c - the extension table: what a test or a tuner steers and reads beside the driver API. */
+#include "emulator/shim.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* The device, locked; a status that names the rule when there is none. */
+static hone_status lock_device(int ordinal, shim_device **out, hone_error *error)
+{
+    CUresult result = shim_lock(ordinal, true, out);
+    if (result == CUDA_SUCCESS) {
+        return HONE_OK;
+    }
+    return status_set(error, HONE_NO_DEVICE, NULL, 0,
+                      result == CUDA_ERROR_NOT_INITIALIZED
+                          ? "emulated device %d: cuInit was not called yet"
+                          : "emulated device %d: there is none of that number",
+                      ordinal);
+}
+
+static hone_status set_arithmetic(int device, hone_emu_arithmetic mode, hone_error *error)
+{
+    shim_device *d = NULL;
+    if (mode < HONE_EMU_EXACT || mode > HONE_EMU_HW) {
+        return status_set(error, HONE_BAD_ARGUMENT, NULL, 0,
+                          "arithmetic %d; 1 (exact), 2 (fast) or 3 (hw) are possible", (int)mode);
+    }
+    hone_status status = lock_device(device, &d, error);
+    if (status == HONE_OK) {
+        d->arithmetic = mode;
+        shim_unlock(d);
+    }
+    return status;
+}
+
+static hone_status set_schedule(int device, uint64_t seed, hone_error *error)
+{
+    shim_device *d = NULL;
+    hone_status status = lock_device(device, &d, error);
+    if (status == HONE_OK) {
+        d->seed = seed;
+        shim_unlock(d);
+    }
+    return status;
+}
+
+static hone_status set_checks(int device, int on, hone_error *error)
+{
+    shim_device *d = NULL;
+    hone_status status = lock_device(device, &d, error);
+    if (status == HONE_OK) {
+        d->checks = on != 0;
+        shim_unlock(d);
+    }
+    return status;
+}
+
+static hone_status set_sample(int device, const uint64_t *ctas, size_t count, hone_error *error)
+{
+    hone_status status = HONE_OK;
+    shim_device *d = NULL;
+    uint64_t *copy = NULL;
+
+    if (count != 0 && ctas == NULL) {
+        return status_set(error, HONE_BAD_ARGUMENT, NULL, 0, "%zu CTAs, but no list of them",
+                          count);
+    }
+    copy = count != 0 ? calloc(count, sizeof *copy) : NULL;
+    if (count != 0 && copy == NULL) {
+        return status_set(error, HONE_NO_MEMORY, NULL, 0, "a sample of %zu CTAs", count);
+    }
+    if (copy != NULL) {
+        memcpy(copy, ctas, count * sizeof *copy);
+    }
+    TRY(lock_device(device, &d, error));
+    free(d->sample);
+    d->sample = copy;
+    d->sample_len = count;
+    copy = NULL;
+    shim_unlock(d);
+done:
+    free(copy);
+    return status;
+}
+
+static hone_status set_resources(void *function, const hone_emu_resources *resources,
+                                 hone_error *error)
+{
+    shim_function *f = shim_handle_get(SHIM_FUNCTION, function);
+    if (f == NULL || resources == NULL || resources->registers < 0 || resources->registers > 255) {
+        return status_set(error, HONE_BAD_ARGUMENT, NULL, 0,
+                          f == NULL ? "not a live CUfunction"
+                                    : "a resource report needs 0 to 255 registers a thread");
+    }
+    pthread_mutex_lock(&f->head.context->device->lock);
+    f->resources = *resources;
+    shim_unlock(f->head.context->device);
+    return HONE_OK;
+}
+
+static hone_status last_counters(int device, hone_emu_counters *out, hone_error *error)
+{
+    shim_device *d = NULL;
+    if (out == NULL) {
+        return status_set(error, HONE_BAD_ARGUMENT, NULL, 0, "nowhere to write the counters");
+    }
+    hone_status status = lock_device(device, &d, error);
+    if (status == HONE_OK) {
+        *out = d->counters;
+        shim_unlock(d);
+    }
+    return status;
+}
+
+static hone_status last_fault(int device, hone_emu_fault *out, hone_error *error)
+{
+    shim_device *d = NULL;
+    if (out == NULL) {
+        return status_set(error, HONE_BAD_ARGUMENT, NULL, 0, "nowhere to write the fault");
+    }
+    hone_status status = lock_device(device, &d, error);
+    if (status == HONE_OK) {
+        *out = d->fault;
+        shim_unlock(d);
+    }
+    return status;
+}
+
+/* Modes, samples and a fault that was asked for stay: they are the caller's, not the process's. */
+static hone_status reset(int device, hone_error *error)
+{
+    shim_device *d = NULL;
+    hone_status status = lock_device(device, &d, error);
+    if (status == HONE_OK) {
+        for (shim_context *c = d->contexts; c != NULL; c = c->next) {
+            c->sticky = CUDA_SUCCESS;
+        }
+        memset(&d->fault, 0, sizeof d->fault);
+        memset(&d->counters, 0, sizeof d->counters);
+        shim_unlock(d);
+    }
+    return status;
+}
+
+static hone_status set_launch_fault(int device, uint64_t nth, int result, hone_error *error)
+{
+    shim_device *d = NULL;
+    hone_status status = lock_device(device, &d, error);
+    if (status == HONE_OK) {
+        d->launches = 0;
+        d->fault_from = nth;
+        d->fault_result = (CUresult)result;
+        shim_unlock(d);
+    }
+    return status;
+}
+
+const hone_emu_api *hone_emu_api_v1(void)
+{
+    static const hone_emu_api api = {
+        .version = HONE_EMU_VERSION,
+        .set_devices = shim_configure,
+        .set_arithmetic = set_arithmetic,
+        .set_schedule = set_schedule,
+        .set_checks = set_checks,
+        .set_sample = set_sample,
+        .set_resources = set_resources,
+        .last_counters = last_counters,
+        .last_fault = last_fault,
+        .reset = reset,
+        .set_launch_fault = set_launch_fault,
+    };
+    return &api;
+}
