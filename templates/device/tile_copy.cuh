@@ -30,25 +30,29 @@ __device__ __forceinline__ void copy_chunk(u32 to, const u8 *from, i32 present)
 template <int Rows, int RowBytes, int Threads, int Align>
 struct TileCopy {
     static constexpr int kChunks = RowBytes / 16;
-    static constexpr int kCount = Rows * kChunks;
 
     const u8 *first; // first row of the tile; a legal address
     i64 row_stride;  // bytes
     i32 rows;        // that the operand has from the first one on
     i32 k;
 
+    // The source address is advanced, not computed anew for each chunk: many loop-invariant products would be kept in
+    // registers across the main loop.
     __device__ __forceinline__ void load(u32 tile, i32 block) const
     {
-#pragma unroll
-        for (int t = 0; t < ceil_div(kCount, Threads); t++) {
-            const u32 i = threadIdx.x + t * Threads;
-            const i32 row = i32(i / kChunks), chunk = i32(i % kChunks);
-            const i32 at = block * RowBytes + chunk * 16;
-            const i32 present = row < rows && at < k ? k - at : 0;
-            const u8 *from = first + (present > 0 ? row * row_stride + at : 0);
-            if (kCount % Threads == 0 || i < kCount) {
-                copy_chunk<Align>(tile + tile_offset<RowBytes>(row, chunk), from, present);
+        constexpr i32 kStep = Threads / kChunks; // rows from one chunk of a thread to its next
+        static_assert(Threads % kChunks == 0, "a thread stays in one column of chunks");
+        const i32 chunk = i32(threadIdx.x % kChunks), at = block * RowBytes + chunk * 16;
+        i32 row = i32(threadIdx.x / kChunks);
+        const u8 *from = first + row * row_stride + at;
+#pragma unroll 4
+        for (int t = 0; t < ceil_div(Rows, kStep); t++) {
+            const i32 present = row < rows ? k - at : 0;
+            if (Rows % kStep == 0 || row < Rows) {
+                copy_chunk<Align>(tile + tile_offset<RowBytes>(row, chunk), present > 0 ? from : first, present);
             }
+            row += kStep;
+            from += kStep * row_stride;
         }
     }
 };

@@ -113,7 +113,7 @@ __device__ __forceinline__ void multiply_block(Sums<C> &sum, u32 a, u32 b, const
     using T = Tile<C>;
     const u32 lane = threadIdx.x % 32, swizzle = tile_swizzle<C.block_k>(lane);
     const u32 row = lane % 16 * C.block_k;
-#pragma unroll
+#pragma unroll(T::kTilesM * T::kTilesN <= 8 ? 4 : 1) // overlap intervals where registers are free
     for (int interval = 0; interval < C.block_k / C.promote; interval++) {
         u32 b_part[T::kSteps][T::kTilesN][2];
         load_b<C>(b_part, b, interval);
