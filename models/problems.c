@@ -1,0 +1,235 @@
+/* problems.c - from a rank's shapes to the problems that the tuner works on. */
+#include "models/llm.h"
+
+#include "core/problem.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Rows of one launch: more would not be one step of any engine. */
+#define PROBLEMS_MAX_M (INT64_C(1) << 24)
+
+typedef struct problem_list {
+    const llm *l;
+    llm_problem *at;
+    size_t len, capacity;
+} problem_list;
+
+static hone_status add(problem_list *list, const hone_problem *problem, const shape *s,
+                       hone_error *error)
+{
+    hone_status status = hone_problem_check(problem, error);
+
+    if (status != HONE_OK) {
+        return status;
+    }
+    for (size_t i = 0; i < list->len; i++) {
+        if (memcmp(&list->at[i].problem, problem, sizeof *problem) == 0) {
+            list->at[i].launches += s->layers;
+            return HONE_OK;
+        }
+    }
+    if (list->len == list->capacity) {
+        size_t capacity = list->capacity == 0 ? 64 : 2 * list->capacity;
+        llm_problem *grown = reallocarray(list->at, capacity, sizeof *grown);
+
+        if (grown == NULL) {
+            return status_set(error, HONE_NO_MEMORY, NULL, 0, "%zu problems", capacity);
+        }
+        list->at = grown;
+        list->capacity = capacity;
+    }
+    llm_problem *added = &list->at[list->len++];
+    memset(added, 0, sizeof *added);
+    added->problem = *problem;
+    added->launches = s->layers;
+    snprintf(added->use, sizeof added->use, "%s", s->use);
+    return HONE_OK;
+}
+
+static bool is_cache(const shape *s)
+{
+    return s->record.format != 0;
+}
+
+static bool is_fp8_gemm(const shape *s)
+{
+    return s->dtype == HONE_DTYPE_E4M3 && s->experts == 0 && !is_cache(s);
+}
+
+/* Kernels that promote every 128 of K read f32 scales, so that stored bytes are expanded when the
+ * weights are loaded; per-32 kernels read the bytes themselves. */
+static int32_t scale_of(const shape *s)
+{
+    return s->block_k < 128 ? s->scale : HONE_DTYPE_F32;
+}
+
+static void make_gemm(const shape *s, int64_t m, hone_problem *out)
+{
+    hone_fp8_gemm *p = &out->as.fp8_gemm;
+
+    problem_init(out, HONE_OP_FP8_GEMM);
+    p->m = m;
+    p->n = s->n;
+    p->k = s->k;
+    p->batch = s->batch;
+    p->recipe.a = (hone_quant){HONE_DTYPE_E4M3, scale_of(s), 1, s->block_k};
+    p->recipe.b = (hone_quant){HONE_DTYPE_E4M3, scale_of(s), s->block_n, s->block_k};
+    if (s->batch > 1) {
+        p->batch_layout = HONE_BATCH_INNER;
+    }
+    problem_derive(out);
+}
+
+static hone_status add_gemm(problem_list *list, const shape *s, int64_t m, hone_error *error)
+{
+    hone_problem problem;
+
+    if (!is_fp8_gemm(s)) {
+        return HONE_OK;
+    }
+    make_gemm(s, m, &problem);
+    return add(list, &problem, s, error);
+}
+
+/* A batch that lies inside the rows is quantised as one long row, so that the scales are [m, batch
+ * * groups]. */
+static hone_status add_act(problem_list *list, const shape *s, int64_t m, hone_error *error)
+{
+    hone_problem gemm, problem;
+
+    if (!is_fp8_gemm(s)) {
+        return HONE_OK;
+    }
+    make_gemm(s, m, &gemm);
+    problem_init(&problem, HONE_OP_ACT_QUANT);
+    problem.as.act_quant.m = m;
+    problem.as.act_quant.k = s->k * s->batch;
+    problem.as.act_quant.scale = gemm.as.fp8_gemm.recipe.a.scale;
+    problem.as.act_quant.group = gemm.as.fp8_gemm.recipe.a.gran_k;
+    problem.as.act_quant.scale_layout = gemm.as.fp8_gemm.a_scale_layout;
+    problem.as.act_quant.rule = list->l->weights.pow2 ? HONE_RULE_POW2_AMAX : HONE_RULE_RAW_AMAX;
+    problem_derive(&problem);
+    return add(list, &problem, s, error);
+}
+
+static hone_status add_kv(problem_list *list, const shape *s, int64_t m, hone_error *error)
+{
+    hone_problem problem;
+    int64_t pages = (m + SHAPES_PAGE_TOKENS - 1) / SHAPES_PAGE_TOKENS;
+
+    if (!is_cache(s)) {
+        return HONE_OK;
+    }
+    problem_init(&problem, HONE_OP_KV_QUANT);
+    problem.as.kv_quant.tokens = m;
+    problem.as.kv_quant.pages = pages > SHAPES_PAGES ? pages : SHAPES_PAGES;
+    problem.as.kv_quant.page_size = SHAPES_PAGE_TOKENS;
+    problem.as.kv_quant.record = s->record;
+    problem_derive(&problem);
+    return add(list, &problem, s, error);
+}
+
+typedef hone_status (*problem_adder)(problem_list *list, const shape *s, int64_t m,
+                                     hone_error *error);
+
+static const struct {
+    int32_t op;
+    problem_adder add;
+} adders[] = {
+    {HONE_OP_FP8_GEMM, add_gemm},
+    {HONE_OP_ACT_QUANT, add_act},
+    {HONE_OP_KV_QUANT, add_kv},
+};
+
+/* Bit `op` of *wanted for each op of the list. */
+static hone_status parse_ops(const char *ops, uint32_t *wanted, hone_error *error)
+{
+    *wanted = ops == NULL ? ~UINT32_C(0) : 0;
+    for (const char *at = ops; at != NULL;) {
+        size_t len = strcspn(at, ",");
+        int32_t op = problem_op_parse(at, len);
+
+        if (op == 0) {
+            return status_set(error, HONE_UNKNOWN, NULL, 0,
+                              "no op '%.*s'; there are: fp8_gemm act_quant kv_quant",
+                              (int)(len < 40 ? len : 40), at);
+        }
+        *wanted |= UINT32_C(1) << op;
+        at = at[len] == ',' ? at + len + 1 : NULL;
+    }
+    return HONE_OK;
+}
+
+static hone_status check_rows(const int64_t *m_list, size_t m_len, hone_error *error)
+{
+    for (size_t i = 0; i < m_len; i++) {
+        if (m_list[i] < 1 || m_list[i] > PROBLEMS_MAX_M) {
+            return status_set(error, HONE_BAD_ARGUMENT, NULL, 0,
+                              "m %lld: it must be from 1 to %lld", (long long)m_list[i],
+                              (long long)PROBLEMS_MAX_M);
+        }
+    }
+    return HONE_OK;
+}
+
+static hone_status check_refused(const llm *l, int tp, int ep, const shape *shapes, size_t len,
+                                 hone_error *error)
+{
+    for (size_t i = 0; i < len; i++) {
+        if (shapes[i].refused[0] != '\0') {
+            return status_set(error, HONE_BAD_MODEL, NULL, 0, "%s at tp %d, ep %d: %s: %s",
+                              llm_name(l), tp, ep, shapes[i].use, shapes[i].refused);
+        }
+    }
+    return HONE_OK;
+}
+
+hone_status llm_problems(const llm *l, int tp, int ep, const int64_t *m_list, size_t m_len,
+                         const char *ops, llm_problem **out, size_t *count, hone_error *error)
+{
+    hone_status status = HONE_OK;
+    problem_list list = {.l = l};
+    shape *shapes = NULL;
+    size_t shapes_len = 0;
+    uint32_t wanted = 0;
+
+    TRY(parse_ops(ops, &wanted, error));
+    TRY(check_rows(m_list, m_len, error));
+    TRY(llm_shapes(l, tp, ep, &shapes, &shapes_len, error));
+    TRY(check_refused(l, tp, ep, shapes, shapes_len, error));
+    for (size_t a = 0; a < ARRAY_LEN(adders); a++) {
+        bool skip = (wanted >> adders[a].op & 1) == 0;
+
+        for (size_t i = 0; !skip && i < shapes_len * m_len; i++) {
+            TRY(adders[a].add(&list, &shapes[i / m_len], m_list[i % m_len], error));
+        }
+    }
+    *out = list.at;
+    *count = list.len;
+    list.at = NULL;
+done:
+    free(list.at);
+    free(shapes);
+    return status;
+}
+
+size_t shapes_m_default(const int64_t **m)
+{
+    static const int64_t list[] = {1, 16, 64, 256, 4096};
+
+    *m = list;
+    return ARRAY_LEN(list);
+}
+
+size_t shapes_m_all(const int64_t **m)
+{
+    static const int64_t list[] = {
+        1,   2,   4,   8,   12,  16,  17,  24,  32,  33,  40,  48,  56,   64,   65,   80,   96,
+        112, 128, 129, 160, 192, 224, 256, 257, 320, 384, 448, 512, 1024, 2048, 4096, 8192, 16384,
+    };
+
+    *m = list;
+    return ARRAY_LEN(list);
+}
