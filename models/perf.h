@@ -8,23 +8,24 @@
 
 typedef enum perf_bound {
     PERF_TENSOR,
-    PERF_FP32,
+    PERF_FP32, /* and the special-function unit */
     PERF_ISSUE,
     PERF_SHARED,
-    PERF_L2,
+    PERF_L2, /* the cache and the ports of the SMs to it */
     PERF_DRAM,
-    PERF_LAUNCH,
+    PERF_LAUNCH, /* and filling pipelines */
     PERF_BOUNDS
 } perf_bound;
 
 /* What a launch does in all (scaled from sampled CTAs), and what the compiled kernel needs. */
 typedef struct perf_work {
     uint64_t ctas;
-    uint32_t threads;     /* of a CTA */
-    int32_t registers;    /* of a thread */
-    int32_t shared_bytes; /* of a CTA, static and dynamic */
-    int32_t stages;       /* of the software pipeline; 1 when none */
-    double tensor_macs[GPU_MMA_KINDS];
+    uint32_t threads;                              /* of a CTA */
+    int32_t registers;                             /* of a thread */
+    int32_t shared_bytes;                          /* of a CTA, static and dynamic */
+    int32_t stages;                                /* of the software pipeline; 1 when none */
+    double tensor_macs[GPU_MMA_KINDS];             /* by mma.sync */
+    double warpgroup_macs[GPU_MMA_KINDS];          /* by wgmma and tcgen05 */
     double fp32_warp, sfu_warp, warp_instructions; /* warp instructions */
     double shared_wavefronts;
     double l2_bytes;   /* sectors asked of L2, times 32 */
@@ -33,14 +34,23 @@ typedef struct perf_work {
 
 typedef struct perf_answer {
     double ns;
-    perf_bound bound;
+    perf_bound bound;            /* the longest term */
     double term_ns[PERF_BOUNDS]; /* each pipe alone */
     double occupancy;            /* CTAs that fit an SM */
-    double waves;
+    double waves;                /* CTAs over all that fit the GPU */
 } perf_answer;
 
-/* HONE_UNSUPPORTED when not even one CTA fits. */
+/* Never faster for more work, fewer SMs, more registers or shared memory, or fewer stages.
+ * HONE_UNSUPPORTED when not even one CTA fits, or the GPU has no unit for a kind of mma;
+ * HONE_BAD_ARGUMENT for counts that no launch can have. Thread-safe. */
 hone_status perf_predict(const gpu *g, const perf_work *work, perf_answer *out, hone_error *error);
-const char *perf_bound_name(perf_bound bound);
+
+/* CTAs that fit an SM at once; 0 when none does. */
+int perf_occupancy(const gpu *g, const perf_work *work);
+
+/* Peak FLOP/s of one kind of mma by its widest instruction: the roof of reports. 0 when lacking. */
+double perf_peak_flops(const gpu *g, gpu_mma kind);
+
+const char *perf_bound_name(perf_bound bound); /* "tensor"; static; "?" when unknown */
 
 #endif

@@ -1,0 +1,256 @@
+/* perf.c - the time of a launch from its counters: one term for each pipe, none of them measured
+ * here.
+ *
+ * Work is spread evenly over the CTAs, and CTAs over the SMs, so that the busiest SM sets the time
+ * of what each SM has for itself, and the whole chip that of L2 and DRAM. */
+#include "models/perf.h"
+
+#include <math.h>
+
+/* What a well-tuned kernel reaches of a rate. DRAM: copies reach 90 % (4.3 of 4.8 TB/s on H200).
+ * Tensor: cuBLAS reaches 132 to 140 of H20's 148 TFLOP/s, with the barriers' loss below included.
+ */
+#define DRAM_SHARE   0.92
+#define TENSOR_SHARE 0.97
+
+/* An SM's port to L2 takes 64 bytes a clock; streams sustain about 0.7 of it. */
+#define PORT_BYTES_PER_CLK 45.0
+
+/* A load that hits L2 takes this share of one that goes to DRAM. */
+#define L2_LATENCY_SHARE 0.45
+
+/* Without a software pipeline, a thread keeps about two 16-byte loads in flight. */
+#define INFLIGHT_BYTES_PER_THREAD 32.0
+
+/* A warp's dependent instructions follow each other after 4 clocks, with one or two independent
+ * ones between. */
+#define ISSUE_PER_WARP 0.4
+
+/* Barriers and loop ends leave the tensor pipe idle; each further warp of a sub-partition halves
+ * that. */
+#define TENSOR_IDLE 0.1
+
+/* Of the rereads of what does not fit L2, this share misses: the CTAs of a wave share tiles. */
+#define REREAD_MISSES 0.15
+
+/* A pipeline's first loads and the last stores of a CTA, in latencies of DRAM. */
+#define FILL_LATENCIES 1.5
+
+enum { PERF_PARTITIONS = 4, PERF_REGISTER_UNIT = 256, PERF_SHARED_UNIT = 128 };
+
+/* Where the launch stands on this GPU. */
+typedef struct placement {
+    double occupancy; /* CTAs that fit an SM */
+    double busiest;   /* share of all work that the busiest SM does */
+    double warps;     /* resident on a sub-partition of the busiest SM */
+    double inflight;  /* bytes on their way to that SM */
+    double clk;       /* clocks a nanosecond */
+} placement;
+
+static int64_t round_up(int64_t value, int64_t unit)
+{
+    return (value + unit - 1) / unit * unit;
+}
+
+static int64_t least(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* CTAs by registers: they are handed out to warps in units, and to sub-partitions evenly. */
+static int64_t fit_registers(const device_facts *f, int64_t warps, int32_t registers)
+{
+    int64_t per_warp = round_up(32 * (int64_t)(registers > 0 ? registers : 1), PERF_REGISTER_UNIT);
+    int64_t total = f->regs_per_sm / per_warp / PERF_PARTITIONS * PERF_PARTITIONS;
+
+    return total / warps;
+}
+
+int perf_occupancy(const gpu *g, const perf_work *work)
+{
+    const device_facts *f = &g->facts;
+    int64_t warps = round_up(work->threads, 32) / 32;
+    int64_t shared = round_up((int64_t)work->shared_bytes + f->smem_reserved, PERF_SHARED_UNIT);
+    int64_t fit = f->blocks_per_sm;
+
+    if (warps == 0 || work->shared_bytes > f->smem_per_block) {
+        return 0;
+    }
+    fit = least(fit, f->threads_per_sm / 32 / warps);
+    fit = least(fit, fit_registers(f, warps, work->registers));
+    if (shared > 0) {
+        fit = least(fit, f->smem_per_sm / shared);
+    }
+    return (int)fit;
+}
+
+static placement place(const gpu *g, const perf_work *work, int occupancy)
+{
+    double ctas = (double)work->ctas, sms = g->facts.sm_count;
+    double deepest = ceil(ctas / sms), resident = fmin(deepest, occupancy);
+    double stages = work->stages > 1 ? work->stages : 1;
+    double buffered = work->shared_bytes * (stages - 1) / stages;
+
+    return (placement){
+        .occupancy = occupancy,
+        .busiest = deepest / ctas,
+        .warps = resident * ceil(work->threads / 32.0) / PERF_PARTITIONS,
+        .inflight = resident * fmax(buffered, INFLIGHT_BYTES_PER_THREAD * work->threads),
+        .clk = g->facts.clock_mhz / 1e3,
+    };
+}
+
+/* Clocks of the tensor pipes for all kinds; HONE_UNSUPPORTED for a kind that the GPU lacks. */
+static hone_status tensor_clocks(const gpu *g, const perf_work *work, double *clocks,
+                                 hone_error *error)
+{
+    double sum = 0;
+
+    for (size_t i = 0; i < GPU_MMA_KINDS; i++) {
+        const double macs[] = {work->tensor_macs[i], work->warpgroup_macs[i]};
+        const double rates[] = {g->mma_sync_per_clk_sm[i], g->flop_per_clk_sm[i]};
+
+        for (size_t way = 0; way < ARRAY_LEN(macs); way++) {
+            if (macs[way] > 0 && rates[way] <= 0) {
+                return status_set(error, HONE_UNSUPPORTED, g->slug, 0, "%s has no %s mma",
+                                  g->facts.name, gpu_mma_name((gpu_mma)i));
+            }
+            sum += macs[way] > 0 ? 2 * macs[way] / rates[way] : 0;
+        }
+    }
+    *clocks = sum;
+    return HONE_OK;
+}
+
+static double memory_bytes(const gpu *g, const perf_work *work)
+{
+    double footprint = work->dram_bytes, rereads = fmax(0, work->l2_bytes - footprint);
+    double outside = footprint > 0 ? fmax(0, 1 - (double)g->facts.l2_bytes / footprint) : 0;
+
+    return footprint + REREAD_MISSES * outside * rereads;
+}
+
+/* Nanoseconds for `bytes` through the busiest SM's port: its width, or what is in flight over the
+ * latency. */
+static double port_ns(const placement *p, double bytes, double latency_ns)
+{
+    double rate = fmin(PORT_BYTES_PER_CLK * p->clk, p->inflight / latency_ns);
+
+    return bytes * p->busiest / rate;
+}
+
+static void fill_terms(const gpu *g, const perf_work *work, const placement *p, double tensor,
+                       double term[PERF_BOUNDS])
+{
+    double share = fmin(1, p->warps), issue = fmin(1, ISSUE_PER_WARP * p->warps);
+    double busy = p->busiest / p->clk; /* ns of the busiest SM for each clock of all work */
+    double bytes = memory_bytes(g, work);
+    double chip_l2 = g->l2_bytes_per_clk * p->clk;
+    double chip_dram = DRAM_SHARE * (double)g->facts.mem_bytes_per_s / 1e9;
+    double rounds = ceil((double)work->ctas / (g->facts.sm_count * p->occupancy));
+
+    term[PERF_TENSOR] = tensor * busy / (TENSOR_SHARE * share) * (1 + TENSOR_IDLE / p->warps);
+    term[PERF_FP32] =
+        fmax(32 * work->fp32_warp / g->fp32_lanes, 32 * work->sfu_warp / g->sfu_lanes) * busy /
+        issue;
+    term[PERF_ISSUE] = work->warp_instructions / g->issue_slots * busy / issue;
+    term[PERF_SHARED] = work->shared_wavefronts * 128 / g->shared_bytes_per_clk_sm * busy / issue;
+    term[PERF_L2] = fmax(work->l2_bytes / chip_l2,
+                         port_ns(p, work->l2_bytes, g->dram_latency_ns * L2_LATENCY_SHARE));
+    term[PERF_DRAM] = fmax(bytes / chip_dram, port_ns(p, bytes, g->dram_latency_ns));
+    /* Later rounds fill while the other CTAs of the SM work. */
+    term[PERF_LAUNCH] =
+        g->launch_ns + FILL_LATENCIES * g->dram_latency_ns * (1 + (rounds - 1) / p->occupancy);
+}
+
+/* Pipes that overlap take the longest of their times, pipes that do not take the sum. One CTA with
+ * one buffer does one thing after the other; each further buffer or CTA overlaps more. The p-norm
+ * goes from the sum (p = 1) towards the maximum, and keeps a trace of the other pipes, so that of
+ * two kernels with one bound the lighter one wins. */
+static double overlap(const double term[PERF_BOUNDS], double buffers)
+{
+    double p = fmin(buffers, 4), longest = 0, sum = 0;
+
+    for (int i = 0; i < PERF_LAUNCH; i++) {
+        longest = fmax(longest, term[i]);
+    }
+    if (longest == 0) {
+        return 0;
+    }
+    for (int i = 0; i < PERF_LAUNCH; i++) {
+        sum += pow(term[i] / longest, p);
+    }
+    return longest * pow(sum, 1 / p);
+}
+
+static hone_status check_work(const perf_work *work, hone_error *error)
+{
+    const double counts[] = {work->fp32_warp,         work->sfu_warp, work->warp_instructions,
+                             work->shared_wavefronts, work->l2_bytes, work->dram_bytes};
+    bool sane = work->threads >= 1 && work->threads <= 1024 && work->shared_bytes >= 0;
+
+    for (size_t i = 0; i < ARRAY_LEN(counts); i++) {
+        sane = sane && counts[i] >= 0 && isfinite(counts[i]);
+    }
+    for (size_t i = 0; i < GPU_MMA_KINDS; i++) {
+        sane = sane && work->tensor_macs[i] >= 0 && isfinite(work->tensor_macs[i]) &&
+               work->warpgroup_macs[i] >= 0 && isfinite(work->warpgroup_macs[i]);
+    }
+    if (!sane) {
+        return status_set(
+            error, HONE_BAD_ARGUMENT, NULL, 0,
+            "a launch has 1 to 1024 threads a CTA, and no negative or infinite count");
+    }
+    return HONE_OK;
+}
+
+hone_status perf_predict(const gpu *g, const perf_work *work, perf_answer *out, hone_error *error)
+{
+    hone_status status = HONE_OK;
+    perf_answer answer = {.bound = PERF_LAUNCH};
+    double tensor = 0;
+    int occupancy = 0;
+
+    TRY(check_work(work, error));
+    TRY(tensor_clocks(g, work, &tensor, error));
+    occupancy = perf_occupancy(g, work);
+    if (occupancy == 0) {
+        return status_set(
+            error, HONE_UNSUPPORTED, g->slug, 0,
+            "no CTA of %u threads, %d registers and %d bytes of shared memory fits an "
+            "SM of %s",
+            work->threads, (int)work->registers, (int)work->shared_bytes, g->facts.name);
+    }
+    answer.occupancy = occupancy;
+    answer.term_ns[PERF_LAUNCH] = g->launch_ns;
+    if (work->ctas > 0) {
+        placement p = place(g, work, occupancy);
+
+        fill_terms(g, work, &p, tensor, answer.term_ns);
+        answer.waves = (double)work->ctas / ((double)g->facts.sm_count * occupancy);
+    }
+    for (int i = 0; i < PERF_BOUNDS; i++) {
+        answer.bound =
+            answer.term_ns[i] > answer.term_ns[answer.bound] ? (perf_bound)i : answer.bound;
+    }
+    answer.ns = answer.term_ns[PERF_LAUNCH] +
+                overlap(answer.term_ns, (double)occupancy * fmax(1, work->stages));
+    *out = answer;
+done:
+    return status;
+}
+
+double perf_peak_flops(const gpu *g, gpu_mma kind)
+{
+    return (unsigned)kind < GPU_MMA_KINDS
+               ? g->flop_per_clk_sm[kind] * g->facts.sm_count * g->facts.clock_mhz * 1e6
+               : 0;
+}
+
+const char *perf_bound_name(perf_bound bound)
+{
+    static const char *const names[PERF_BOUNDS] = {"tensor", "fp32", "issue", "shared",
+                                                   "l2",     "dram", "launch"};
+
+    return (unsigned)bound < PERF_BOUNDS ? names[bound] : "?";
+}
