@@ -1,4 +1,5 @@
-/* tensor.h - matrix units of one warp: fragments in, fragments out. Pure functions of their arguments.
+/* tensor.h - matrix units of one warp: fragments in, fragments out. Pure functions of their
+ * arguments.
  *
  * A fragment register is 32 lanes of 32 bits: reg[lane]. Layouts are emulator.md 5.1, 5.2. */
 #ifndef HONE_EMULATOR_TENSOR_H
@@ -8,10 +9,17 @@
 
 #include <stdbool.h>
 
-typedef enum tensor_type { TENSOR_E4M3, TENSOR_E5M2, TENSOR_BF16, TENSOR_F16, TENSOR_S8, TENSOR_U8 } tensor_type;
+typedef enum tensor_type {
+    TENSOR_E4M3,
+    TENSOR_E5M2,
+    TENSOR_BF16,
+    TENSOR_F16,
+    TENSOR_S8,
+    TENSOR_U8
+} tensor_type;
 
-/* How a unit adds: F fraction bits kept when terms are aligned, mantissa bits of the result, terms in one step
- * (kernels.md 6.2). fraction 0 means exact. */
+/* How a unit adds: F fraction bits kept when terms are aligned, mantissa bits of the result, terms
+ * in one step (kernels.md 6.2). fraction 0 where the mode does not truncate, and for integers. */
 typedef struct tensor_unit {
     int32_t fraction, mantissa, terms;
 } tensor_unit;
@@ -20,13 +28,15 @@ typedef struct tensor_unit {
 tensor_unit tensor_unit_mma(int32_t arch, tensor_type a, hone_emu_arithmetic mode);
 
 /* mma.sync m16n8k32 (8-bit) or m16n8k16 (16-bit), f32 (or s32) accumulate. d may alias c.
- * a: 4 registers, b: 2, c and d: 4, each uint32_t[32]. */
+ * a: 4 registers, b: 2, c and d: 4, each uint32_t[32]. Types are both 8-bit floats, both the same
+ * 16-bit float or both 8-bit integers. Thread-safe; the host's vector unit is picked once. */
 void tensor_mma_m16n8(uint32_t d[4][32], const uint32_t a[4][32], const uint32_t b[2][32],
-                      const uint32_t c[4][32], tensor_type a_type, tensor_type b_type, tensor_unit unit,
-                      hone_emu_arithmetic mode);
+                      const uint32_t c[4][32], tensor_type a_type, tensor_type b_type,
+                      tensor_unit unit, hone_emu_arithmetic mode);
 
-/* One dot-product step for tests and references: round(c + sum a[i]*b[i]) by `unit`, terms in order. */
-float tensor_dot(const float *a, const float *b, size_t len, float c, tensor_unit unit,
-                 hone_emu_arithmetic mode);
+/* One element, for tests and references: c + sum a[i]*b[i] over `len` codes of the types, in steps
+ * of unit.terms, as `mode` adds. Floating types only; codes of 8-bit types lie in the low byte. */
+float tensor_dot(const uint16_t *a, const uint16_t *b, size_t len, float c, tensor_type a_type,
+                 tensor_type b_type, tensor_unit unit, hone_emu_arithmetic mode);
 
 #endif

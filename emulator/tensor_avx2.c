@@ -1,0 +1,12 @@
+/* tensor_avx2.c - the warp's matrix product compiled for AVX2 and FMA. */
+#if defined(__x86_64__)
+#define TENSOR_LEVEL 2
+#include "emulator/tensor_tile.h"
+
+bool tensor_lanes_avx2(uint32_t d[4][32], const tensor_call *call)
+{
+    return tile_run(d, call);
+}
+
+#include "emulator/tensor_tile_end.h"
+#endif

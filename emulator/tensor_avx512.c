@@ -1,0 +1,12 @@
+/* tensor_avx512.c - the warp's matrix product compiled for AVX-512 (F, BW, DQ, VL). */
+#if defined(__x86_64__)
+#define TENSOR_LEVEL 3
+#include "emulator/tensor_tile.h"
+
+bool tensor_lanes_avx512(uint32_t d[4][32], const tensor_call *call)
+{
+    return tile_run(d, call);
+}
+
+#include "emulator/tensor_tile_end.h"
+#endif

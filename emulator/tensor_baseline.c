@@ -1,0 +1,10 @@
+/* tensor_baseline.c - the warp's matrix product compiled for the compiler's baseline. */
+#define TENSOR_LEVEL 1
+#include "emulator/tensor_tile.h"
+
+bool tensor_lanes_baseline(uint32_t d[4][32], const tensor_call *call)
+{
+    return tile_run(d, call);
+}
+
+#include "emulator/tensor_tile_end.h"

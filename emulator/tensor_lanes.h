@@ -1,0 +1,23 @@
+/* tensor_lanes.h - one warp's matrix product in vectors of 16 rows; private to the emulator.
+ *
+ * The same source (tensor_tile.h) is compiled for AVX-512, for AVX2 with FMA and for the baseline.
+ */
+#ifndef HONE_EMULATOR_TENSOR_LANES_H
+#define HONE_EMULATOR_TENSOR_LANES_H
+
+#include "emulator/tensor.h"
+
+typedef struct tensor_call {
+    const uint32_t (*a)[32], (*b)[32], (*c)[32];
+    tensor_type a_type, b_type; /* floating, of one width */
+    tensor_unit unit;
+    hone_emu_arithmetic mode;
+} tensor_call;
+
+/* False, and d untouched, when an operand is not finite or an exponent too extreme for fp32 lanes:
+ * the caller then goes element by element. d may alias c. */
+typedef bool tensor_lanes_fn(uint32_t d[4][32], const tensor_call *call);
+
+tensor_lanes_fn tensor_lanes_avx512, tensor_lanes_avx2, tensor_lanes_baseline;
+
+#endif

@@ -1,0 +1,131 @@
+/* tensor_cases.c - operands for the matrix units' tests. */
+#include "tensor_cases.h"
+
+#include <string.h>
+
+uint64_t tensor_cases_random(uint64_t *state)
+{
+    uint64_t z = *state += UINT64_C(0x9e3779b97f4a7c15);
+
+    z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+    z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
+    return z ^ (z >> 31);
+}
+
+static const struct {
+    tensor_type a, b;
+} pairs[] = {
+    {TENSOR_E4M3, TENSOR_E4M3}, {TENSOR_E4M3, TENSOR_E5M2}, {TENSOR_E5M2, TENSOR_E4M3},
+    {TENSOR_E5M2, TENSOR_E5M2}, {TENSOR_BF16, TENSOR_BF16}, {TENSOR_F16, TENSOR_F16},
+};
+
+enum { KIND_ANY, KIND_SPARSE, KIND_EDGES, KIND_NEAR, KIND_NONFINITE, KINDS };
+
+/* One packed register of an operand: `wide` for two halves. */
+static uint32_t operand_register(uint64_t *state, int kind, tensor_type type)
+{
+    static const uint8_t edges[] = {0x00, 0x80, 0x01, 0x81, 0x07, 0x08,
+                                    0x7b, 0xfb, 0x7a, 0x38, 0xb8, 0x09};
+    static const uint16_t wide_edges[] = {0x0000, 0x8000, 0x0001, 0x03ff, 0x0400, 0x7bff,
+                                          0xfbff, 0x3c00, 0xbc01, 0x3f80, 0xc2ff, 0x0080};
+    bool wide = type == TENSOR_BF16 || type == TENSOR_F16;
+    uint32_t out = 0;
+
+    for (int i = 0; i < (wide ? 2 : 4); i++) {
+        uint64_t r = tensor_cases_random(state);
+        uint32_t code = wide ? (uint32_t)(r & 0xffff) : (uint32_t)(r & 0xff);
+        if (kind == KIND_SPARSE && (r >> 20) % 4 != 0) {
+            code = 0;
+        } else if (kind == KIND_EDGES) {
+            code = wide ? wide_edges[(r >> 20) % 12] : edges[(r >> 20) % 12];
+        } else if (kind == KIND_NEAR) { /* magnitudes about one */
+            code = wide ? ((uint32_t)r & 0x81ff) | (type == TENSOR_BF16 ? 0x3e00 : 0x3a00)
+                        : ((uint32_t)r & 0x8f) | 0x30;
+        }
+        if (kind != KIND_NONFINITE) { /* the largest exponent off */
+            code &= type == TENSOR_E4M3 && (code & 0x7f) == 0x7f ? 0xfeu : ~0u;
+            code &= type == TENSOR_E5M2 && (code & 0x7c) == 0x7c ? 0xfbu : ~0u;
+            code &= type == TENSOR_F16 && (code & 0x7c00) == 0x7c00 ? 0xfbffu : ~0u;
+            code &= type == TENSOR_BF16 && (code & 0x7f80) == 0x7f80 ? 0xff7fu : ~0u;
+        }
+        out |= code << ((wide ? 16 : 8) * i);
+    }
+    return out;
+}
+
+/* A wild one may have any exponent; one such among 128 sends the product to the scalar unit. */
+static uint32_t accumulator(uint64_t *state, int kind, bool wild)
+{
+    uint64_t r = tensor_cases_random(state);
+    uint32_t bits = (uint32_t)r;
+
+    if ((r >> 40) % 4 == 0) {
+        return 0;
+    }
+    if (!wild || (r >> 40) % 4 != 1) { /* within reach of the products */
+        bits = (bits & 0x807fffff) | (uint32_t)(100 + (r >> 44) % 56) << 23;
+    }
+    if (kind != KIND_NONFINITE && (bits & 0x7f800000) == 0x7f800000) {
+        bits &= 0xbfffffff;
+    }
+    return bits;
+}
+
+void tensor_cases_make(uint64_t index, tensor_case *out)
+{
+    static const int32_t archs[] = {89, 90, 100, 120};
+    uint64_t state = index * UINT64_C(0xd1342543de82ef95) + 1;
+    uint64_t r = tensor_cases_random(&state);
+    int kind = (int)(r % KINDS);
+
+    memset(out, 0, sizeof *out);
+    out->a_type = pairs[(r >> 8) % 6].a;
+    out->b_type = pairs[(r >> 8) % 6].b;
+    out->mode = (hone_emu_arithmetic)((r >> 16) % 8 < 6 ? HONE_EMU_HW : (r >> 16) % 8 - 5);
+    out->unit = tensor_unit_mma(archs[(r >> 24) % 4], out->a_type, out->mode);
+    for (size_t i = 0; i < 4; i++) {
+        for (size_t lane = 0; lane < 32; lane++) {
+            out->a[i][lane] = operand_register(&state, kind, out->a_type);
+            out->c[i][lane] = accumulator(&state, kind, index % 4 == 0);
+            if (i < 2) {
+                out->b[i][lane] = operand_register(&state, kind, out->b_type);
+            }
+        }
+    }
+}
+
+size_t tensor_cases_operands(const tensor_case *t, uint32_t row, uint32_t n, uint16_t a[32],
+                             uint16_t b[32])
+{
+    bool wide = t->a_type == TENSOR_BF16 || t->a_type == TENSOR_F16;
+    uint32_t per = wide ? 2 : 4, mask = wide ? 0xffff : 0xff;
+
+    for (uint32_t lane = 0; lane < 32; lane++) {
+        uint32_t g = lane >> 2, quad = lane & 3;
+        for (uint32_t reg = 0; reg < 4; reg++) {
+            for (uint32_t e = 0; e < per; e++) {
+                uint32_t shift = e * (wide ? 16 : 8);
+                if (g + 8 * (reg & 1) == row) {
+                    a[per * quad + e + 4 * per * (reg >> 1)] =
+                        (uint16_t)(t->a[reg][lane] >> shift & mask);
+                }
+                if (reg < 2 && g == n) {
+                    b[per * quad + e + 4 * per * reg] = (uint16_t)(t->b[reg][lane] >> shift & mask);
+                }
+            }
+        }
+    }
+    return 8 * (size_t)per;
+}
+
+const char *tensor_cases_type_name(tensor_type type)
+{
+    static const char *const names[] = {"e4m3", "e5m2", "bf16", "f16", "s8", "u8"};
+    return names[type];
+}
+
+const char *tensor_cases_mode_name(hone_emu_arithmetic mode)
+{
+    static const char *const names[] = {"", "exact", "fast", "hw"};
+    return names[mode];
+}

@@ -1,0 +1,286 @@
+/* test_tensor.c - the matrix units: golden vectors, fragment layouts, and that all vector levels
+ * agree. */
+#include "tensor_cases.h"
+
+#include "core/status.h"
+
+#include <check.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static float mma_element(const tensor_case *t, uint32_t row, uint32_t n)
+{
+    uint32_t d[4][32], lane = 4 * (row % 8) + n / 2, reg = 2 * (row / 8) + n % 2;
+    float out = 0.0f;
+
+    tensor_mma_m16n8(d, t->a, t->b, t->c, t->a_type, t->b_type, t->unit, t->mode);
+    memcpy(&out, &d[reg][lane], sizeof out);
+    return out;
+}
+
+/* kernels.md App. B: A = [448, w x 31], B = [448, 1 x 31], C = 0. */
+static const struct {
+    uint8_t w;
+    int32_t arch;
+    hone_emu_arithmetic mode;
+    float expected;
+} golden[] = {
+    {0x38, 89, HONE_EMU_HW, 200704.0f},     {0x38, 90, HONE_EMU_HW, 200735.0f},
+    {0x38, 100, HONE_EMU_HW, 200735.0f},    {0x38, 89, HONE_EMU_EXACT, 200735.0f},
+    {0x54, 89, HONE_EMU_HW, 200816.0f},     {0x54, 90, HONE_EMU_HW, 201076.0f},
+    {0x54, 120, HONE_EMU_EXACT, 201076.0f}, {0x51, 89, HONE_EMU_HW, 200816.0f},
+    {0x51, 120, HONE_EMU_HW, 200983.0f},    {0x51, 89, HONE_EMU_FAST, 200983.0f},
+};
+
+START_TEST(a_large_product_hides_small_ones_as_the_unit_does)
+{
+    tensor_case t;
+    uint8_t w = golden[_i].w;
+
+    memset(&t, 0, sizeof t);
+    for (size_t lane = 0; lane < 32; lane++) {
+        for (size_t i = 0; i < 4; i++) {
+            t.a[i][lane] = 0x01010101u * w;
+        }
+        t.b[0][lane] = t.b[1][lane] = 0x38383838;
+    }
+    for (size_t g = 0; g < 8; g++) { /* k = 0 */
+        t.a[0][4 * g] = (t.a[0][4 * g] & ~0xffu) | 0x7e;
+        t.a[1][4 * g] = (t.a[1][4 * g] & ~0xffu) | 0x7e;
+        t.b[0][4 * g] = (t.b[0][4 * g] & ~0xffu) | 0x7e;
+    }
+    t.mode = golden[_i].mode;
+    t.unit = tensor_unit_mma(golden[_i].arch, TENSOR_E4M3, t.mode);
+    ck_assert_float_eq(mma_element(&t, 0, 0), golden[_i].expected);
+    ck_assert_float_eq(mma_element(&t, 15, 7), golden[_i].expected);
+}
+END_TEST
+
+/* The sm_90 wgmma unit of the same table, which tensor_dot knows by its three figures. */
+START_TEST(the_wgmma_unit_adds_32_terms_at_once)
+{
+    static const struct {
+        uint16_t w;
+        float expected;
+    } rows[] = {{0x38, 200704.0f}, {0x54, 200944.0f}, {0x51, 200944.0f}};
+    tensor_unit wgmma = {13, 13, 32};
+
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        uint16_t a[32], b[32];
+        for (size_t k = 0; k < 32; k++) {
+            a[k] = k == 0 ? 0x7e : rows[i].w;
+            b[k] = k == 0 ? 0x7e : 0x38;
+        }
+        ck_assert_float_eq(tensor_dot(a, b, 32, 0.0f, TENSOR_E4M3, TENSOR_E4M3, wgmma, HONE_EMU_HW),
+                           rows[i].expected);
+    }
+}
+END_TEST
+
+START_TEST(the_accumulator_alone_keeps_the_units_mantissa)
+{
+    static const float c = 0x1p0f + 0x1p-13f + 0x1p-14f;
+    tensor_case t;
+
+    memset(&t, 0, sizeof t);
+    t.mode = HONE_EMU_HW;
+    for (size_t lane = 0; lane < 32; lane++) {
+        memcpy(&t.c[0][lane], &c, sizeof c);
+    }
+    t.unit = tensor_unit_mma(89, TENSOR_E4M3, t.mode);
+    ck_assert_float_eq(mma_element(&t, 0, 0), 0x1p0f + 0x1p-13f);
+    t.unit = tensor_unit_mma(90, TENSOR_E4M3, t.mode);
+    ck_assert_float_eq(mma_element(&t, 0, 0), c);
+}
+END_TEST
+
+/* One code at A(row, k) and one at B(k, n) must meet at D(row, n) and nowhere else. The lane that
+ * holds each is written out from PTX's picture of the fragments, one formula for each operand. */
+START_TEST(one_hot_operands_land_where_the_layout_says)
+{
+    static const tensor_type types[] = {TENSOR_E4M3, TENSOR_BF16, TENSOR_S8};
+    static const uint32_t ones[] = {0x38, 0x3f80, 1};
+    static const uint32_t sums[] = {0x3f800000, 0x3f800000, 1};
+    uint32_t per = types[_i] == TENSOR_BF16 ? 2 : 4, bits = 32 / per;
+    tensor_unit unit = tensor_unit_mma(90, types[_i], HONE_EMU_HW);
+
+    for (uint32_t at = 0; at < 16 * 8 * 8 * per; at++) {
+        uint32_t row = at % 16, n = at / 16 % 8, k = at / 128;
+        uint32_t a[4][32] = {{0}}, b[2][32] = {{0}}, c[4][32] = {{0}}, d[4][32];
+        uint32_t a_reg = (row >= 8 ? 1 : 0) + (k >= 4 * per ? 2 : 0), b_reg = k >= 4 * per ? 1 : 0;
+        uint32_t quad = k % (4 * per) / per, shift = bits * (k % per);
+        a[a_reg][row % 8 * 4 + quad] = ones[_i] << shift;
+        b[b_reg][n * 4 + quad] = ones[_i] << shift;
+        tensor_mma_m16n8(d, (const uint32_t(*)[32])a, (const uint32_t(*)[32])b,
+                         (const uint32_t(*)[32])c, types[_i], types[_i], unit, HONE_EMU_HW);
+        for (uint32_t i = 0; i < 128; i++) {
+            uint32_t lane = i % 32, reg = i / 32;
+            bool here = lane / 4 + (reg >= 2 ? 8 : 0) == row && lane % 4 * 2 + (reg & 1) == n;
+            ck_assert_uint_eq(d[reg][lane], here ? sums[_i] : 0);
+        }
+    }
+}
+END_TEST
+
+static const struct {
+    const char *name;
+    tensor_lanes_fn *run;
+} levels[] = {
+    {"baseline", tensor_lanes_baseline},
+#if defined(__x86_64__)
+    {"avx2", tensor_lanes_avx2},
+    {"avx512", tensor_lanes_avx512},
+#endif
+};
+
+static bool level_runs_here(size_t level)
+{
+#if defined(__x86_64__)
+    return level == 0 ||
+           (level == 1 && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) ||
+           (level == 2 && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq"));
+#else
+    return level == 0;
+#endif
+}
+
+static uint32_t element_by_itself(const tensor_case *t, uint32_t reg, uint32_t lane)
+{
+    uint16_t a[32], b[32];
+    size_t len = tensor_cases_operands(t, lane / 4 + 8 * (reg / 2), 2 * (lane % 4) + reg % 2, a, b);
+    float c = 0.0f;
+    uint32_t bits = 0;
+
+    memcpy(&c, &t->c[reg][lane], sizeof c);
+    c = tensor_dot(a, b, len, c, t->a_type, t->b_type, t->unit, t->mode);
+    memcpy(&bits, &c, sizeof bits);
+    return bits;
+}
+
+START_TEST(every_vector_level_gives_the_bits_of_the_scalar_unit)
+{
+    size_t done = 0;
+
+    if (!level_runs_here((size_t)_i)) {
+        printf("SKIP %s: this host lacks it\n", levels[_i].name);
+        return;
+    }
+    for (uint64_t index = 0; index < 600; index++) {
+        tensor_case t;
+        uint32_t d[4][32];
+        tensor_cases_make(index, &t);
+        tensor_call call = {(const uint32_t(*)[32])t.a,
+                            (const uint32_t(*)[32])t.b,
+                            (const uint32_t(*)[32])t.c,
+                            t.a_type,
+                            t.b_type,
+                            t.unit,
+                            t.mode};
+        if (!levels[_i].run(d, &call)) {
+            continue;
+        }
+        done++;
+        for (uint32_t i = 0; i < 128; i++) {
+            uint32_t expected = element_by_itself(&t, i / 32, i % 32), got = d[i / 32][i % 32];
+            ck_assert_msg(got == expected || ((got | expected) & 0x7fffffff) == 0,
+                          "case %llu %s x %s %s F=%d element %u: got %08x, expected %08x",
+                          (unsigned long long)index, tensor_cases_type_name(t.a_type),
+                          tensor_cases_type_name(t.b_type), tensor_cases_mode_name(t.mode),
+                          t.unit.fraction, i, got, expected);
+        }
+    }
+    ck_assert_uint_gt(done, 200); /* the vectors cover the ordinary cases themselves */
+}
+END_TEST
+
+START_TEST(a_result_may_take_the_place_of_its_accumulator)
+{
+    for (uint64_t index = 0; index < 60; index++) {
+        tensor_case t;
+        uint32_t d[4][32];
+        tensor_cases_make(index, &t);
+        tensor_mma_m16n8(d, (const uint32_t(*)[32])t.a, (const uint32_t(*)[32])t.b,
+                         (const uint32_t(*)[32])t.c, t.a_type, t.b_type, t.unit, t.mode);
+        tensor_mma_m16n8(t.c, (const uint32_t(*)[32])t.a, (const uint32_t(*)[32])t.b,
+                         (const uint32_t(*)[32])t.c, t.a_type, t.b_type, t.unit, t.mode);
+        ck_assert_mem_eq(t.c, d, sizeof d);
+    }
+}
+END_TEST
+
+START_TEST(nan_and_infinity_come_through_in_every_mode)
+{
+    static const struct {
+        tensor_type type;
+        uint16_t a, b;
+        float c;
+        uint32_t expected;
+    } rows[] = {
+        {TENSOR_E4M3, 0x7f, 0x38, 0.0f, 0x7fffffff},
+        {TENSOR_E5M2, 0x7c, 0x3c, 0.0f, 0x7f800000},
+        {TENSOR_E5M2, 0xfc, 0x3c, 0.0f, 0xff800000},
+        {TENSOR_E5M2, 0x7c, 0x00, 0.0f, 0x7fffffff},
+        {TENSOR_BF16, 0x7f80, 0xbf80, 1.0f, 0xff800000},
+        {TENSOR_F16, 0x7c00, 0x3c00, -INFINITY, 0x7fffffff},
+        {TENSOR_BF16, 0x7f00, 0x7f00, 0.0f, 0x7f800000},
+    };
+
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        for (int mode = HONE_EMU_EXACT; mode <= HONE_EMU_HW; mode++) {
+            tensor_unit unit = tensor_unit_mma(90, rows[i].type, (hone_emu_arithmetic)mode);
+            float got = tensor_dot(&rows[i].a, &rows[i].b, 1, rows[i].c, rows[i].type, rows[i].type,
+                                   unit, (hone_emu_arithmetic)mode);
+            uint32_t bits = 0;
+            memcpy(&bits, &got, sizeof bits);
+            ck_assert_msg(bits == rows[i].expected ||
+                              (isnan(got) && rows[i].expected == 0x7fffffff),
+                          "row %zu mode %d: %08x", i, mode, bits);
+        }
+    }
+}
+END_TEST
+
+START_TEST(integers_wrap_and_mix_signs)
+{
+    uint32_t a[4][32], b[2][32], c[4][32], d[4][32];
+    tensor_unit unit = tensor_unit_mma(90, TENSOR_S8, HONE_EMU_HW);
+
+    memset(a, 0x80, sizeof a);
+    memset(b, 0xff, sizeof b);
+    memset(c, 0, sizeof c);
+    tensor_mma_m16n8(d, (const uint32_t(*)[32])a, (const uint32_t(*)[32])b,
+                     (const uint32_t(*)[32])c, TENSOR_S8, TENSOR_U8, unit, HONE_EMU_HW);
+    ck_assert_int_eq((int32_t)d[3][31], -128 * 255 * 32);
+    tensor_mma_m16n8(d, (const uint32_t(*)[32])a, (const uint32_t(*)[32])b,
+                     (const uint32_t(*)[32])c, TENSOR_U8, TENSOR_S8, unit, HONE_EMU_HW);
+    ck_assert_int_eq((int32_t)d[0][0], -128 * 32);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("tensor");
+    TCase *tests = tcase_create("tensor");
+    SRunner *runner = NULL;
+    int failed = 0;
+
+    tcase_set_timeout(tests, 60);
+    tcase_add_loop_test(tests, a_large_product_hides_small_ones_as_the_unit_does, 0,
+                        ARRAY_LEN(golden));
+    tcase_add_test(tests, the_wgmma_unit_adds_32_terms_at_once);
+    tcase_add_test(tests, the_accumulator_alone_keeps_the_units_mantissa);
+    tcase_add_loop_test(tests, one_hot_operands_land_where_the_layout_says, 0, 3);
+    tcase_add_loop_test(tests, every_vector_level_gives_the_bits_of_the_scalar_unit, 0,
+                        ARRAY_LEN(levels));
+    tcase_add_test(tests, a_result_may_take_the_place_of_its_accumulator);
+    tcase_add_test(tests, nan_and_infinity_come_through_in_every_mode);
+    tcase_add_test(tests, integers_wrap_and_mix_signs);
+    suite_add_tcase(suite, tests);
+    runner = srunner_create(suite);
+    srunner_run_all(runner, CK_ENV);
+    failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? 0 : 1;
+}

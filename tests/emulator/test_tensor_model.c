@@ -1,0 +1,74 @@
+/* test_tensor_model.c - the matrix units against a restatement in Python integers (tests/tools).
+ *
+ * HONE_TENSOR_CASES sets how many elements are compared; 3,000 without it. */
+#include "tensor_cases.h"
+
+#include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+
+static void print_codes(FILE *to, const uint16_t *codes, size_t len)
+{
+    for (size_t k = 0; k < len; k++) {
+        fprintf(to, k == 0 ? " %x" : ",%x", codes[k]);
+    }
+}
+
+/* Element `pick` of a case's product, as the model reads it. */
+static void print_case(FILE *to, const tensor_case *t, uint32_t pick)
+{
+    uint32_t d[4][32], reg = pick / 32, lane = pick % 32;
+    uint16_t a[32], b[32];
+    size_t len = tensor_cases_operands(t, lane / 4 + 8 * (reg / 2), 2 * (lane % 4) + reg % 2, a, b);
+
+    tensor_mma_m16n8(d, (const uint32_t(*)[32])t->a, (const uint32_t(*)[32])t->b,
+                     (const uint32_t(*)[32])t->c, t->a_type, t->b_type, t->unit, t->mode);
+    fprintf(to, "%s %s %s %d %d %d %x %x", tensor_cases_mode_name(t->mode),
+            tensor_cases_type_name(t->a_type), tensor_cases_type_name(t->b_type), t->unit.fraction,
+            t->unit.mantissa, t->unit.terms, t->c[reg][lane], d[reg][lane]);
+    print_codes(to, a, len);
+    print_codes(to, b, len);
+    fputc('\n', to);
+}
+
+START_TEST(units_agree_with_the_model_in_python)
+{
+    const char *root = getenv("HONE_SOURCE_DIR"), *wanted = getenv("HONE_TENSOR_CASES");
+    unsigned long cases = wanted != NULL ? strtoul(wanted, NULL, 10) : 3000;
+    char command[1024];
+    FILE *model = NULL;
+
+    if (system("python3 -c pass >/dev/null 2>&1") != 0) {
+        printf("SKIP the model: no python3 here\n");
+        return;
+    }
+    snprintf(command, sizeof command, "python3 '%s/tests/tools/tensor_model.py'",
+             root != NULL ? root : ".");
+    model = popen(command, "w");
+    ck_assert_ptr_nonnull(model);
+    for (unsigned long i = 0; i < cases; i++) {
+        tensor_case t;
+        tensor_cases_make(1000003 + i / 4, &t); /* four elements of each product */
+        print_case(model, &t, (uint32_t)(i * 37 % 128));
+    }
+    ck_assert_int_eq(WEXITSTATUS(pclose(model)), 0);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("tensor_model");
+    TCase *tests = tcase_create("tensor_model");
+    SRunner *runner = NULL;
+    int failed = 0;
+
+    tcase_set_timeout(tests, 900);
+    tcase_add_test(tests, units_agree_with_the_model_in_python);
+    suite_add_tcase(suite, tests);
+    runner = srunner_create(suite);
+    srunner_run_all(runner, CK_ENV);
+    failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? 0 : 1;
+}
