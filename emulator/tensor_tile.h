@@ -91,7 +91,7 @@ VECTOR_INLINE void tile_load(vi x[4], const uint32_t *low, const uint32_t *high,
 {
     for (uint32_t i = 0; i < 4; i++) {
         uint32_t at = LANES * (4 * part + i);
-        vector_load(&x[i], at < 32 ? low + at : high + at - 32);
+        vector_load(&x[i], (at < 32 ? low : high) + at % 32);
     }
     vector_turn(x);
 }
@@ -153,7 +153,7 @@ VECTOR_INLINE void tile_close(uint32_t d[4][32], const tile *t, uint32_t part)
         vector_turn(x);
         for (uint32_t i = 0; i < 4; i++) {
             uint32_t at = LANES * (4 * part + i);
-            memcpy(at < 32 ? d[odd] + at : d[odd + 2] + at - 32, &x[i], sizeof x[i]);
+            memcpy(d[at < 32 ? odd : odd + 2] + at % 32, &x[i], sizeof x[i]);
         }
     }
 }

@@ -44,8 +44,8 @@ typedef float vf_half __attribute__((vector_size(2 * LANES)));
 
 #define VECTOR_INLINE static inline __attribute__((always_inline))
 #define SPLAT(x)      ((vi){0} + (int32_t)(x))
-#ifdef __clang__
-#define VECTOR_UNROLL /* it does so anyway */
+#if defined(__clang__) || defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define VECTOR_UNROLL /* clang does so anyway; checked code takes minutes to compile unrolled */
 #else
 #define VECTOR_UNROLL TENSOR_PRAGMA(GCC unroll 32)
 #endif
