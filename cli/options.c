@@ -1,0 +1,313 @@
+/* options.c - the options that commands share. */
+#include "cli/options.h"
+
+#include "cache/store.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    KEY_MODEL = 256,
+    KEY_TP,
+    KEY_EP,
+    KEY_OPS,
+    KEY_M,
+    KEY_PROBLEM,
+    KEY_DEVICE,
+    KEY_STORE,
+    KEY_JSON,
+};
+
+static const struct {
+    unsigned takes;
+    struct argp_option option;
+} commons[] = {
+    {OPTIONS_MODEL,
+     {"model", KEY_MODEL, "NAME", 0, "a model of `hone models`, or a config.json", 0}},
+    {OPTIONS_MODEL, {"tp", KEY_TP, "N", 0, "tensor-parallel degree (1)", 0}},
+    {OPTIONS_MODEL, {"ep", KEY_EP, "N", 0, "expert-parallel degree (1)", 0}},
+    {OPTIONS_MODEL, {"ops", KEY_OPS, "LIST", 0, "ops by commas (all)", 0}},
+    {OPTIONS_MODEL,
+     {"m", KEY_M, "LIST", 0, "token counts by commas, or all (1,16,64,256,4096)", 0}},
+    {OPTIONS_PROBLEM,
+     {"problem", KEY_PROBLEM, "TEXT", 0, "fp8_gemm:m=16,n=7168,k=2048,...; repeatable", 0}},
+    {OPTIONS_DEVICE,
+     {"device", KEY_DEVICE, "SPEC", 0, "auto, cuda:0, emu:h20, ... (auto); repeatable", 0}},
+    {OPTIONS_STORE,
+     {"store", KEY_STORE, "FILE", 0, "the store ($HONE_STORE, else $XDG_DATA_HOME/hone/hone.db)",
+      0}},
+    {OPTIONS_JSON, {"json", KEY_JSON, NULL, 0, "print JSON", 0}},
+};
+
+typedef struct parsing {
+    const options_command *command;
+    options *o;
+    void *context;
+    hone_status status;
+    hone_error error;
+} parsing;
+
+hone_status options_number(const char *what, const char *text, int64_t least, int64_t most,
+                           int64_t *out, hone_error *error)
+{
+    char *end = NULL;
+    long long value = strtoll(text, &end, 10);
+
+    if (end == text || *end != '\0' || value < least || value > most) {
+        return status_set(error, HONE_BAD_TEXT, what, 0,
+                          "'%s' is no whole number from %lld to %lld", text, (long long)least,
+                          (long long)most);
+    }
+    *out = value;
+    return HONE_OK;
+}
+
+static hone_status parse_m(options *o, const char *text, hone_error *error)
+{
+    hone_status status = HONE_OK;
+    size_t len = 1, filled = 0;
+    int64_t *list = NULL;
+    char *copy = NULL, *rest = NULL;
+
+    if (strcmp(text, "all") == 0) {
+        o->m_len = shapes_m_all(&o->m);
+        return HONE_OK;
+    }
+    for (const char *at = text; *at != '\0'; at++) {
+        len += *at == ',';
+    }
+    list = calloc(len, sizeof *list);
+    copy = strdup(text);
+    if (list == NULL || copy == NULL) {
+        status = status_set(error, HONE_NO_MEMORY, "--m", 0, "a list of %zu", len);
+        goto done;
+    }
+    rest = copy;
+    for (char *item = strsep(&rest, ","); item != NULL; item = strsep(&rest, ",")) {
+        TRY(options_number("--m", item, 1, INT64_C(1) << 40, &list[filled], error));
+        filled++;
+    }
+    free(o->m_given);
+    o->m = o->m_given = list;
+    o->m_len = filled;
+    list = NULL;
+done:
+    free(list);
+    free(copy);
+    return status;
+}
+
+static hone_status parse_degree(const char *what, const char *text, int *out, hone_error *error)
+{
+    int64_t value = 0;
+    hone_status status = options_number(what, text, 1, 4096, &value, error);
+
+    *out = status == HONE_OK ? (int)value : *out;
+    return status;
+}
+
+static hone_status add_problem(options *o, const char *text, hone_error *error)
+{
+    const char **grown = realloc(o->problems, (o->problems_len + 1) * sizeof *grown);
+
+    if (grown == NULL) {
+        return status_set(error, HONE_NO_MEMORY, "--problem", 0, "a list of problems");
+    }
+    o->problems = grown;
+    o->problems[o->problems_len++] = text;
+    return HONE_OK;
+}
+
+static hone_status add_device(options *o, const char *text, hone_error *error)
+{
+    if (o->devices_len == OPTIONS_MAX_DEVICES) {
+        return status_set(error, HONE_LIMIT, "--device", 0, "over %d devices", OPTIONS_MAX_DEVICES);
+    }
+    o->devices[o->devices_len++] = text;
+    return HONE_OK;
+}
+
+static hone_status parse_common(options *o, int key, char *text, hone_error *error)
+{
+    switch (key) {
+    case KEY_MODEL:
+        o->model = text;
+        return HONE_OK;
+    case KEY_OPS:
+        o->ops = text;
+        return HONE_OK;
+    case KEY_STORE:
+        o->store = text;
+        return HONE_OK;
+    case KEY_JSON:
+        o->json = true;
+        return HONE_OK;
+    case KEY_TP:
+        return parse_degree("--tp", text, &o->tp, error);
+    case KEY_EP:
+        return parse_degree("--ep", text, &o->ep, error);
+    case KEY_M:
+        return parse_m(o, text, error);
+    case KEY_PROBLEM:
+        return add_problem(o, text, error);
+    default:
+        return add_device(o, text, error);
+    }
+}
+
+static error_t parse_key(int key, char *text, struct argp_state *state)
+{
+    parsing *p = state->input;
+    bool common = key >= KEY_MODEL && key <= KEY_JSON;
+    bool own = (key > 0 && key < ARGP_KEY_END && !common) || key == ARGP_KEY_ARG;
+
+    if (!common && (!own || p->command->parse_own == NULL)) {
+        return ARGP_ERR_UNKNOWN;
+    }
+    p->status = common ? parse_common(p->o, key, text, &p->error)
+                       : p->command->parse_own(key, text, p->context, &p->error);
+    if (p->status != HONE_OK) {
+        argp_error(state, "%s%s%s", p->error.source, p->error.source[0] != '\0' ? ": " : "",
+                   p->error.message);
+    }
+    return 0;
+}
+
+hone_status options_parse(const options_command *command, int argc, char **argv, options *out,
+                          void *context, hone_error *error)
+{
+    enum { MOST = 64 };
+    struct argp_option list[MOST + 1] = {0};
+    char name[64];
+    size_t len = 0;
+    options o = {.tp = 1, .ep = 1};
+    parsing p = {.command = command, .o = &o, .context = context};
+    const struct argp argp = {list, parse_key, command->arguments, command->about, NULL,
+                              NULL, NULL};
+
+    for (const struct argp_option *own = command->own;
+         own != NULL && own->name != NULL && len < MOST; own++) {
+        list[len++] = *own;
+    }
+    for (size_t i = 0; i < ARRAY_LEN(commons) && len < MOST; i++) {
+        if ((command->takes & commons[i].takes) != 0) {
+            list[len++] = commons[i].option;
+        }
+    }
+    o.m_len = shapes_m_default(&o.m);
+    snprintf(name, sizeof name, "hone %s", command->name);
+    argv[0] = name;
+    argp_err_exit_status = CLI_USAGE;
+    if (argp_parse(&argp, argc, argv, 0, NULL, &p) != 0) {
+        options_free(&o);
+        return status_set(error, HONE_BAD_ARGUMENT, name, 0, "wrong usage; see --help");
+    }
+    if (o.devices_len == 0) {
+        o.devices[o.devices_len++] = "auto";
+    }
+    *out = o;
+    return HONE_OK;
+}
+
+void options_free(options *o)
+{
+    free(o->m_given);
+    free(o->problems);
+    *o = (options){0};
+}
+
+static hone_status given_problems(const options *o, llm_problem **out, size_t *count,
+                                  hone_error *error)
+{
+    hone_status status = HONE_OK;
+    size_t filled = 0;
+    llm_problem *list = calloc(o->problems_len, sizeof *list);
+
+    if (list == NULL) {
+        return status_set(error, HONE_NO_MEMORY, "--problem", 0, "a list of problems");
+    }
+    for (size_t i = 0; i < o->problems_len; i++) {
+        llm_problem *made = &list[filled];
+        bool seen = false;
+        TRY(hone_problem_parse(o->problems[i], &made->problem, error));
+        for (size_t k = 0; k < filled && !seen; k++) {
+            seen = memcmp(&list[k].problem, &made->problem, sizeof made->problem) == 0;
+        }
+        snprintf(made->use, sizeof made->use, "--problem");
+        made->launches = 1;
+        filled += !seen;
+    }
+    *out = list;
+    *count = filled;
+    list = NULL;
+done:
+    free(list);
+    return status;
+}
+
+hone_status options_problems(const options *o, const char *standard, llm_problem **out,
+                             size_t *count, hone_error *error)
+{
+    hone_status status = HONE_OK;
+    llm *model = NULL;
+    const char *name = o->model != NULL ? o->model : standard;
+
+    if (o->problems_len > 0) {
+        return o->model == NULL ? given_problems(o, out, count, error)
+                                : status_set(error, HONE_BAD_ARGUMENT, "--problem", 0,
+                                             "give --problem or --model, not both");
+    }
+    if (name == NULL) {
+        return status_set(error, HONE_BAD_ARGUMENT, NULL, 0,
+                          "no problem is named; give --problem TEXT or --model NAME");
+    }
+    TRY(llm_open(name, &model, error));
+    TRY(llm_problems(model, o->tp, o->ep, o->m, o->m_len, o->ops, out, count, error));
+done:
+    llm_close(model);
+    return status;
+}
+
+hone_status options_store_path(const options *o, char *path, size_t capacity, hone_error *error)
+{
+    if (o->store == NULL) {
+        return store_default_path(path, capacity, error);
+    }
+    if ((size_t)snprintf(path, capacity, "%s", o->store) >= capacity) {
+        return status_set(error, HONE_LIMIT, "--store", 0, "a path over %zu bytes", capacity - 1);
+    }
+    return HONE_OK;
+}
+
+int options_fail(const hone_error *error)
+{
+    static const struct {
+        hone_status status;
+        int code;
+    } codes[] = {
+        {HONE_NO_DEVICE, CLI_ENVIRONMENT},  {HONE_ENVIRONMENT, CLI_ENVIRONMENT},
+        {HONE_DRIVER, CLI_ENVIRONMENT},     {HONE_WORKER, CLI_ENVIRONMENT},
+        {HONE_NO_MEMORY, CLI_ENVIRONMENT},  {HONE_STORE_IO, CLI_ENVIRONMENT},
+        {HONE_STORE_BUSY, CLI_ENVIRONMENT}, {HONE_IO, CLI_ENVIRONMENT},
+        {HONE_COMPILE, CLI_FAILED},         {HONE_WRONG, CLI_FAILED},
+        {HONE_NOT_FOUND, CLI_FAILED},       {HONE_STORE_DAMAGED, CLI_FAILED},
+    };
+
+    fputs("hone: ", stderr);
+    if (error->source[0] != '\0') {
+        fprintf(stderr, "%s:", error->source);
+        if (error->line > 0) {
+            fprintf(stderr, "%d:", error->line);
+        }
+        fputc(' ', stderr);
+    }
+    fprintf(stderr, "%s\n",
+            error->message[0] != '\0' ? error->message : hone_status_text(error->status));
+    for (size_t i = 0; i < ARRAY_LEN(codes); i++) {
+        if (codes[i].status == error->status) {
+            return codes[i].code;
+        }
+    }
+    return CLI_USAGE;
+}

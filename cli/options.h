@@ -1,0 +1,72 @@
+/* options.h - the options that commands share, parsed by argp, and what they name: problems and a store.
+ *
+ * A command gives one options_command and gets an options; its own options and arguments go through its function. */
+#ifndef HONE_CLI_OPTIONS_H
+#define HONE_CLI_OPTIONS_H
+
+#include "cli/cli.h"
+#include "models/shapes.h"
+
+#include <argp.h>
+#include <stdbool.h>
+
+/* Which common options a command takes. */
+enum {
+    OPTIONS_MODEL = 1,   /* --model --tp --ep --ops --m */
+    OPTIONS_PROBLEM = 2, /* --problem, repeatable */
+    OPTIONS_DEVICE = 4,  /* --device, repeatable */
+    OPTIONS_STORE = 8,   /* --store */
+    OPTIONS_JSON = 16,   /* --json */
+};
+
+#define OPTIONS_MAX_DEVICES 16
+
+/* What was asked for. Texts are borrowed from argv. */
+typedef struct options {
+    const char *model; /* NULL when not given */
+    const char *ops;   /* NULL: all */
+    const char *store; /* NULL: the default path */
+    int tp, ep;        /* 1 when not given */
+    bool json;
+    const int64_t *m; /* the default list when not given */
+    size_t m_len;
+    int64_t *m_given; /* owned; NULL when not given */
+    const char **problems;
+    size_t problems_len;
+    const char *devices[OPTIONS_MAX_DEVICES]; /* "auto" when not given */
+    size_t devices_len;
+} options;
+
+/* An option or argument of the command itself (argp's key; ARGP_KEY_ARG is a plain argument). A failure's message
+ * is printed and ends the program with CLI_USAGE. */
+typedef hone_status (*options_own_fn)(int key, char *text, void *context, hone_error *error);
+
+typedef struct options_command {
+    const char *name;              /* "tune" */
+    const char *arguments, *about; /* for --help; arguments may be NULL */
+    unsigned takes;                /* OPTIONS_... */
+    const struct argp_option *own; /* ended by {0}; NULL: none. Keys from 1000 on, or letters */
+    options_own_fn parse_own;      /* NULL: neither own options nor arguments */
+} options_command;
+
+/* Parse; --help and wrong usage print and end the program. Caller frees with options_free. */
+hone_status options_parse(const options_command *command, int argc, char **argv, options *out,
+                          void *context, hone_error *error);
+void options_free(options *o);
+
+/* The problems that are asked for: those of --problem; those of --model; those of `standard` (a model's name, or
+ * NULL) when neither is given. Without duplicates. Caller frees *out with free(). HONE_BAD_ARGUMENT: nothing named. */
+hone_status options_problems(const options *o, const char *standard, llm_problem **out,
+                             size_t *count, hone_error *error);
+
+/* Where the store lies: --store, else the default path. `path` is filled. */
+hone_status options_store_path(const options *o, char *path, size_t capacity, hone_error *error);
+
+/* A whole number of an option's text, within bounds; HONE_BAD_TEXT names `what`. */
+hone_status options_number(const char *what, const char *text, int64_t least, int64_t most,
+                           int64_t *out, hone_error *error);
+
+/* Print an error on stderr, one line, and give its exit code. */
+int options_fail(const hone_error *error);
+
+#endif
