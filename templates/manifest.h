@@ -7,8 +7,8 @@
 #include "core/device.h"
 #include "core/status.h"
 
-#define MANIFEST_MAX_PARAMS 32
-#define MANIFEST_MAX_LAUNCHES 4
+#define MANIFEST_MAX_PARAMS    32
+#define MANIFEST_MAX_LAUNCHES  4
 #define MANIFEST_MAX_ARGUMENTS 48
 
 typedef struct manifest manifest;
@@ -34,7 +34,7 @@ typedef struct plan_argument {
 } plan_argument;
 
 typedef struct plan_launch {
-    char entry[512];   /* NVRTC name expression: fp8_gemm<Config{.block_m = 128, ...}> */
+    char entry[512]; /* NVRTC name expression: fp8_gemm<Config{.block_m = 128, ...}> */
     uint32_t grid[3], block[3], cluster[3];
     uint32_t shared_bytes; /* dynamic */
     uint32_t arguments_len;
@@ -48,7 +48,8 @@ typedef struct plan_estimate {
     int64_t l2_bytes;     /* asked of L2 */
     int64_t instructions; /* warp instructions */
     int64_t wavefronts;   /* of shared memory, 128 bytes each */
-    int64_t stages;       /* depth of the software pipeline (`pipeline:`); 1 when the manifest is silent */
+    int64_t
+        stages; /* depth of the software pipeline (`pipeline:`); 1 when the manifest is silent */
 } plan_estimate;
 
 /* All that a launch needs, for one problem, device and config. */
@@ -75,21 +76,25 @@ uint32_t manifest_param_values(const manifest *m, uint32_t param, const int64_t 
 
 /* 1 when the template serves this problem on this device at all (its `when:`), 0 when not; `why` (may be
  * NULL, else 160 bytes) then says which rule refuses. */
-hone_status manifest_serves(const manifest *m, const hone_problem *problem, const device_facts *device,
-                            bool *serves, char why[160], hone_error *error);
+hone_status manifest_serves(const manifest *m, const hone_problem *problem,
+                            const device_facts *device, bool *serves, char why[160],
+                            hone_error *error);
 
 /* Whether one config is legal there: every `require` and the device's limits. `why` as above. */
-hone_status manifest_legal(const manifest *m, const hone_problem *problem, const device_facts *device,
-                           const config *c, bool *legal, char why[160], hone_error *error);
+hone_status manifest_legal(const manifest *m, const hone_problem *problem,
+                           const device_facts *device, const config *c, bool *legal, char why[160],
+                           hone_error *error);
 
 /* The launches of a legal config. */
-hone_status manifest_plan(const manifest *m, const hone_problem *problem, const device_facts *device,
-                          const config *c, plan *out, hone_error *error);
+hone_status manifest_plan(const manifest *m, const hone_problem *problem,
+                          const device_facts *device, const config *c, plan *out,
+                          hone_error *error);
 
 /* "block_m=128 block_n=160 stages=4", and back. */
 hone_status manifest_config_format(const manifest *m, const config *c, char *text, size_t capacity,
                                    hone_error *error);
-hone_status manifest_config_parse(const manifest *m, const char *text, config *out, hone_error *error);
+hone_status manifest_config_parse(const manifest *m, const char *text, config *out,
+                                  hone_error *error);
 
 /* All templates that are built in: parsed once by templates_open, listed by name. */
 typedef struct templates templates;
@@ -100,9 +105,9 @@ const manifest *templates_at(const templates *t, size_t index);
 const manifest *templates_find(const templates *t, const char *name);
 /* A template's kernel source and the device headers that it includes, in memory, for NVRTC. */
 typedef struct template_source {
-    const char *source;           /* NUL-terminated */
-    const char *const *headers;   /* contents */
-    const char *const *names;     /* as #include'd: "device/fp8.cuh" */
+    const char *source;         /* NUL-terminated */
+    const char *const *headers; /* contents */
+    const char *const *names;   /* as #include'd: "device/fp8.cuh" */
     size_t headers_len;
 } template_source;
 hone_status templates_source(const templates *t, const manifest *m, template_source *out,

@@ -32,7 +32,7 @@ hone_status space_count(space *s, uint64_t budget, uint64_t *count, hone_error *
 typedef struct space_reason {
     const char *rule; /* the require's text, borrowed from the manifest */
     int line;
-    uint64_t pruned;  /* partial or whole configs that it refused */
+    uint64_t pruned; /* partial or whole configs that it refused */
 } space_reason;
 size_t space_reasons(const space *s, const space_reason **out);
 
