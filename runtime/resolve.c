@@ -1,0 +1,147 @@
+/* resolve.c - which stored winner or analytical choice answers a problem: exact, bucket, near,
+ * default. */
+#include "runtime/serving.h"
+
+#include "models/shapes.h"
+
+#include <string.h>
+
+/* Larger tuned sizes that are tried when the config of a smaller one is not legal at the true
+ * shape. */
+#define NEAR_TRIES    4
+#define DEFAULT_TRIES 4
+
+int serving_rank(const hone_runtime *rt, const generation_winner *winner)
+{
+    const device_match match = device_kind_match(winner->kind, &rt->device->kind);
+    const bool modelled = winner->kind->emulated;
+
+    if (match == DEVICE_OTHER ||
+        (modelled && !rt->device->gpu.facts.emulated && !rt->options.allow_modelled) ||
+        (match == DEVICE_NEAR && rt->options.strict)) {
+        return -1;
+    }
+    return (match == DEVICE_SAME ? 0 : 2) + modelled;
+}
+
+int64_t serving_size(const hone_problem *problem)
+{
+    size_t count = 0;
+    const problem_field *fields = problem_fields(problem->op, &count);
+
+    for (size_t i = 0; i < count; i++) {
+        if (fields[i].bucket) {
+            return problem_field_get(problem, &fields[i]);
+        }
+    }
+    return 0;
+}
+
+int64_t serving_bucket(int64_t size)
+{
+    const int64_t *list = NULL;
+    const size_t len = shapes_m_all(&list);
+    int64_t best = size;
+
+    for (size_t i = 0; i < len; i++) {
+        if (list[i] >= size && (best == size || list[i] < best)) {
+            best = list[i];
+        }
+    }
+    return best;
+}
+
+bool serving_is_empty(const hone_problem *problem)
+{
+    hone_operand operands[HONE_MAX_OPERANDS];
+    size_t count = 0;
+    bool written = false;
+
+    if (hone_operands(problem, operands, &count, NULL) != HONE_OK) {
+        return false;
+    }
+    for (size_t i = 0; i < count; i++) {
+        written = written || (operands[i].access & 2 && operands[i].bytes > 0);
+    }
+    return !written || serving_size(problem) == 0;
+}
+
+/* Add the entry's winner when its config is legal for the problem. */
+static hone_status add_winner(const hone_runtime *rt, const hone_problem *problem,
+                              const table_entry *entry, int32_t provenance, serving_candidate *out,
+                              size_t *count, hone_error *error)
+{
+    const generation_winner *winner = generation_at(rt->generation, entry->source);
+    serving_candidate c = {.winner = winner, .source = entry->source, .provenance = provenance};
+    bool legal = false;
+
+    /* A template that is gone or a config that no longer parses is a miss, not a failure (cases.md
+     * 18). */
+    c.m = templates_find(rt->templates, winner->template_name);
+    if (*count == SERVING_MAX_CANDIDATES || c.m == NULL || manifest_op(c.m) != problem->op ||
+        manifest_config_parse(c.m, winner->config, &c.config, NULL) != HONE_OK) {
+        return HONE_OK;
+    }
+    hone_status status =
+        manifest_legal(c.m, problem, &rt->device->gpu.facts, &c.config, &legal, NULL, error);
+    if (status == HONE_OK && legal) {
+        out[(*count)++] = c;
+    }
+    return status;
+}
+
+hone_status serving_stored(const hone_runtime *rt, const hone_problem *problem,
+                           serving_candidate out[SERVING_MAX_CANDIDATES], size_t *count,
+                           hone_error *error)
+{
+    hone_status status = HONE_OK;
+    const table *t = atomic_load_explicit(&rt->table, memory_order_acquire);
+    const size_t key_len = table_key_len(problem->op);
+    const table_entry *exact = table_find(t, problem, key_len, table_hash(problem, key_len));
+    const int64_t size = serving_size(problem), bucket = serving_bucket(size);
+    size_t covers_len = 0, tries = 0;
+
+    *count = 0;
+    if (exact != NULL && exact->source != TABLE_NO_WINNER) {
+        TRY(add_winner(rt, problem, exact, exact->answer.provenance, out, count, error));
+    }
+    if (rt->options.strict) {
+        goto done;
+    }
+    const table_member *covers = table_covers(t, problem, size, &covers_len);
+    for (int want_bucket = 1; want_bucket >= 0; want_bucket--) {
+        for (size_t i = 0; i < covers_len && tries < NEAR_TRIES; i++) {
+            const table_entry *e = &t->entries[covers[i].entry];
+            if (covers[i].size == size || e->source == TABLE_NO_WINNER ||
+                (covers[i].size == bucket) != want_bucket) {
+                continue;
+            }
+            const bool near_kind = e->answer.provenance == HONE_FROM_NEAR;
+            TRY(add_winner(rt, problem, e,
+                           want_bucket && !near_kind ? HONE_FROM_BUCKET : HONE_FROM_NEAR, out,
+                           count, error));
+            tries += !want_bucket;
+        }
+    }
+done:
+    return status;
+}
+
+hone_status serving_defaults(const hone_runtime *rt, const hone_problem *problem,
+                             serving_candidate out[SERVING_MAX_CANDIDATES], size_t *count,
+                             hone_error *error)
+{
+    hone_status status = HONE_OK;
+    default_choice choices[DEFAULT_TRIES];
+
+    TRY(default_rank(rt->templates, problem, &rt->device->gpu, 0, choices, DEFAULT_TRIES, count,
+                     NULL, error));
+    for (size_t i = 0; i < *count; i++) {
+        out[i] = (serving_candidate){.m = choices[i].m,
+                                     .config = choices[i].config,
+                                     .provenance = HONE_FROM_DEFAULT,
+                                     .source = TABLE_NO_WINNER};
+    }
+done:
+    return status;
+}

@@ -1,0 +1,185 @@
+/* runtime.c - opens a store for serving and closes it again; says what all of it can answer. */
+#include "runtime/serving.h"
+
+#include "core/digest.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+/* The winners that this device may be served, as entries that are not prepared yet. */
+static hone_status collect_winners(const hone_runtime *rt, table_entry **out, size_t *len,
+                                   hone_error *error)
+{
+    const size_t winners_len = generation_len(rt->generation);
+    table_entry *entries = calloc(winners_len + 1, sizeof *entries);
+
+    *len = 0;
+    if (entries == NULL) {
+        return status_set(error, HONE_NO_MEMORY, NULL, 0, "%zu winners", winners_len);
+    }
+    /* Worst rank first: where two winners answer one problem, the later entry counts. */
+    for (int rank = 3; rank >= 0; rank--) {
+        for (size_t i = 0; i < winners_len; i++) {
+            const generation_winner *w = generation_at(rt->generation, i);
+            if (serving_rank(rt, w) != rank || table_key_len(w->problem.op) == 0) {
+                continue;
+            }
+            table_entry *e = &entries[(*len)++];
+            table_key(e, &w->problem);
+            e->source = (uint32_t)i;
+            e->answer = (table_answer){.winner = w->id,
+                                       .time_ns = w->time_ns,
+                                       .modelled = w->kind->emulated,
+                                       .provenance = rank < 2 ? HONE_FROM_EXACT : HONE_FROM_NEAR};
+        }
+    }
+    *out = entries;
+    return HONE_OK;
+}
+
+static hone_status copy_options(const hone_options *options, hone_runtime *rt, hone_error *error)
+{
+    if (options == NULL) {
+        return HONE_OK;
+    }
+    if (options->size != sizeof *options) {
+        return status_set(error, HONE_BAD_ARGUMENT, NULL, 0,
+                          "hone_options.size is %u; set it to sizeof(hone_options)", options->size);
+    }
+    rt->options = *options;
+    if (options->cache_path != NULL) {
+        int len = snprintf(rt->cache_path, sizeof rt->cache_path, "%s", options->cache_path);
+        if (len >= (int)sizeof rt->cache_path) {
+            return status_set(error, HONE_LIMIT, options->cache_path, 0,
+                              "the kernel cache's path is over %zu bytes",
+                              sizeof rt->cache_path - 1);
+        }
+        rt->options.cache_path = rt->cache_path;
+    }
+    return HONE_OK;
+}
+
+hone_status hone_open(const char *store, const char *device_spec, const hone_options *options,
+                      hone_runtime **out, hone_error *error)
+{
+    hone_status status = HONE_OK;
+    table_entry *entries = NULL;
+    table *t = NULL;
+    size_t len = 0;
+
+    if (store == NULL || device_spec == NULL || out == NULL) {
+        return status_set(error, HONE_BAD_ARGUMENT, NULL, 0,
+                          "hone_open needs a store, a device and a place for the handle");
+    }
+    hone_runtime *rt = calloc(1, sizeof *rt);
+    if (rt == NULL) {
+        return status_set(error, HONE_NO_MEMORY, store, 0, "a runtime");
+    }
+    pthread_mutex_init(&rt->preparing, NULL);
+    TRY(copy_options(options, rt, error));
+    TRY(generation_load(store, &rt->generation, error));
+    TRY(templates_open(&rt->templates, error));
+    TRY(device_open(device_spec, &rt->device, error));
+    TRY(collect_winners(rt, &entries, &len, error));
+    TRY(table_build(entries, len, &t, error));
+    atomic_store_explicit(&rt->table, t, memory_order_release);
+    *out = rt;
+    rt = NULL;
+done:
+    hone_close(rt);
+    return status;
+}
+
+void hone_close(hone_runtime *rt)
+{
+    if (rt == NULL) {
+        return;
+    }
+    table_free((table *)atomic_load_explicit(&rt->table, memory_order_acquire));
+    while (rt->served != NULL) {
+        served *next = rt->served->next;
+        free(rt->served);
+        rt->served = next;
+    }
+    for (size_t i = 0; i < rt->kernels_len; i++) {
+        module_unload(rt->kernels[i].module);
+    }
+    free(rt->kernels);
+    device_close(rt->device);
+    templates_close(rt->templates);
+    generation_free(rt->generation);
+    pthread_mutex_destroy(&rt->preparing);
+    free(rt);
+}
+
+static int compare_rows(const void *a, const void *b)
+{
+    const table_entry *x = *(const table_entry *const *)a, *y = *(const table_entry *const *)b;
+
+    return x->op != y->op ? (x->op > y->op) - (x->op < y->op)
+                          : memcmp(x->key, y->key, sizeof x->key);
+}
+
+/* What an entry answers: template and config, and where they come from. Times are not part of the
+ * answer. */
+static hone_status digest_entry(digest *d, const table_entry *e, hone_error *error)
+{
+    hone_status status = HONE_OK;
+    const served *s = e->answer.kernel;
+    char config_text[1024] = "";
+
+    digest_u64(d, (uint64_t)e->op);
+    digest_bytes(d, e->key, sizeof e->key);
+    digest_u64(d, (uint64_t)e->answer.provenance);
+    digest_u64(d, e->answer.winner);
+    digest_u64(d, s != NULL);
+    if (s != NULL && s->m != NULL) {
+        TRY(manifest_config_format(s->m, &s->config, config_text, sizeof config_text, error));
+        digest_text(d, manifest_name(s->m));
+        digest_text(d, config_text);
+    }
+done:
+    return status;
+}
+
+hone_status hone_fingerprint(const hone_runtime *rt, uint8_t out[HONE_FINGERPRINT_BYTES],
+                             hone_error *error)
+{
+    hone_status status = HONE_OK;
+    const table *t = atomic_load_explicit(&rt->table, memory_order_acquire);
+    const table_entry **rows = calloc(t->entries_len + 1, sizeof *rows);
+    const device_kind *kind = &rt->device->kind;
+    uint8_t made[32];
+    size_t len = 0;
+    digest d;
+
+    if (rows == NULL) {
+        return status_set(error, HONE_NO_MEMORY, NULL, 0, "a fingerprint of %zu entries",
+                          t->entries_len);
+    }
+    for (uint64_t at = 0; at <= t->mask; at++) {
+        if (t->slots[at].entry != 0) {
+            rows[len++] = &t->entries[t->slots[at].entry - 1];
+        }
+    }
+    qsort(rows, len, sizeof *rows, compare_rows);
+    digest_begin(&d);
+    digest_text(&d, "hone fingerprint 1");
+    digest_bytes(&d, generation_digest(rt->generation), 32);
+    digest_u64(&d, (uint64_t)kind->arch);
+    digest_u64(&d, (uint64_t)kind->sm_count);
+    digest_u64(&d, (uint64_t)kind->smem_per_block);
+    digest_u64(&d, (uint64_t)rt->options.strict);
+    for (size_t i = 0; i < templates_len(rt->templates); i++) {
+        templates_digest(rt->templates, templates_at(rt->templates, i), made);
+        digest_bytes(&d, made, sizeof made);
+    }
+    for (size_t i = 0; i < len; i++) {
+        TRY(digest_entry(&d, rows[i], error));
+    }
+    digest_end(&d, made);
+    memcpy(out, made, sizeof made);
+done:
+    free(rows);
+    return status;
+}

@@ -1,0 +1,85 @@
+/* serving.h - inside the runtime: the open handle, and what a prepared kernel is. */
+#ifndef HONE_RUNTIME_SERVING_H
+#define HONE_RUNTIME_SERVING_H
+
+#include "cache/generation.h"
+#include "runtime/default.h"
+#include "runtime/module.h"
+#include "runtime/table.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+/* A kernel ready to be launched for one problem; others of its family may use it by a plan of their
+ * own. Immutable once published; lives until hone_close. */
+struct served {
+    struct served *next; /* of the runtime's list */
+    const device *device;
+    const module *module; /* NULL: the problem has no output, so there is nothing to launch */
+    const manifest *m;
+    config config;
+    hone_problem problem; /* that `plan` and `operands` are for */
+    size_t operands_len;
+    hone_operand operands[HONE_MAX_OPERANDS];
+    plan plan;
+};
+
+/* A compiled and loaded set of kernels, shared by all problems that ask for the same entries. */
+typedef struct serving_kernel {
+    const manifest *m;
+    uint8_t digest[32]; /* of the entries */
+    module *module;     /* NULL: failed, see status */
+    hone_status status;
+    hone_error error;
+} serving_kernel;
+
+struct hone_runtime {
+    device *device;
+    templates *templates;
+    generation *generation;
+    hone_options options; /* cache_path points to `cache_path`, or is NULL */
+    char cache_path[1024];
+    _Atomic(const table *) table; /* readers take it with acquire order */
+    served nothing;               /* the answer for problems without output */
+    pthread_mutex_t preparing;    /* guards all below */
+    served *served;
+    serving_kernel *kernels;
+    size_t kernels_len, kernels_capacity;
+};
+
+/* One way to answer a problem. */
+typedef struct serving_candidate {
+    const manifest *m;
+    config config;
+    int32_t provenance;
+    const generation_winner *winner; /* NULL for a default */
+    uint32_t source;                 /* its index; TABLE_NO_WINNER */
+} serving_candidate;
+
+#define SERVING_MAX_CANDIDATES 6
+
+/* Whether winners of this kind and timer may be served by this runtime at all: -1 no, else how good
+ * (0 best). */
+int serving_rank(const hone_runtime *rt, const generation_winner *winner);
+
+/* The stored answers to a problem, best first: exact, bucket, near; each config parsed and legal at
+ * the problem's own shape. Winners whose template or config is gone are passed over. */
+hone_status serving_stored(const hone_runtime *rt, const hone_problem *problem,
+                           serving_candidate out[SERVING_MAX_CANDIDATES], size_t *count,
+                           hone_error *error);
+
+/* The analytical choices, best first. */
+hone_status serving_defaults(const hone_runtime *rt, const hone_problem *problem,
+                             serving_candidate out[SERVING_MAX_CANDIDATES], size_t *count,
+                             hone_error *error);
+
+/* `size` rounded up to the bucket policy's list; itself past the list's end. */
+int64_t serving_bucket(int64_t size);
+
+/* The op's size field that lookups round up, as a value. 0 when it has none. */
+int64_t serving_size(const hone_problem *problem);
+
+/* Whether all that the problem writes is empty: it succeeds without a launch. */
+bool serving_is_empty(const hone_problem *problem);
+
+#endif
