@@ -8,7 +8,7 @@
 /* What the visitors share: the report that grows, and the first failure. */
 typedef struct gather {
     report *report;
-    const char *device;
+    const device_kind *device; /* NULL: all */
     hone_status status;
 } gather;
 
@@ -23,7 +23,8 @@ static void *grown(void *array, size_t len, size_t size)
 
 static bool is_wanted(const gather *g, const device_kind *kind)
 {
-    return g->device == NULL || strstr(kind->name, g->device) != NULL;
+    return g->device == NULL || (g->device->emulated == kind->emulated &&
+                                 device_kind_match(kind, g->device) == DEVICE_SAME);
 }
 
 static report_device *device_of(gather *g, int64_t id, const device_kind *kind)
@@ -196,7 +197,7 @@ static int by_count(const void *a, const void *b)
     return strcmp(left->reason, right->reason);
 }
 
-hone_status report_read(store *s, const char *device, report *out, hone_error *error)
+hone_status report_read(store *s, const device_kind *device, report *out, hone_error *error)
 {
     hone_status status = HONE_OK;
     report made = {0};

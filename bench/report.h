@@ -52,9 +52,9 @@ typedef struct report {
     size_t devices_len;
 } report;
 
-/* Read all of a store; `device` (NULL: all) keeps the device kinds whose product name contains it.
- * Caller frees with report_free. */
-hone_status report_read(store *s, const char *device, report *out, hone_error *error);
+/* Read all of a store, or of one device kind (`device`, NULL: all; an emulated kind and its real
+ * twin are two). Caller frees with report_free. */
+hone_status report_read(store *s, const device_kind *device, report *out, hone_error *error);
 void report_free(report *r); /* NULL is fine; zeroes it */
 
 /* For people; `details` adds configs and every reason. */

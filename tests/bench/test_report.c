@@ -1,0 +1,217 @@
+/* Claims about reports: complete, neutral, and never a modelled time among measured ones. */
+#include "bench/report.h"
+
+#include <check.h>
+#include <jansson.h>
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static char folder[64];
+static store *open_store;
+static device_kind tuned;
+static hone_error error;
+
+#define OK(call) ck_assert_msg((call) == HONE_OK, "%s", error.message)
+
+static const struct {
+    const char *problem, *config;
+    int32_t outcome, timer;
+    const char *reason;
+    double time_ns, flop, roof_ns;
+    bool wins;
+} candidates[] = {
+    {"fp8_gemm:m=64,n=256,k=512,recipe=f32-1x128-128x128", "block_m=64", STORE_OK,
+     STORE_TIMER_EVENTS, "", 2000, 2.0 * 64 * 256 * 512, 1000, true},
+    {"fp8_gemm:m=64,n=256,k=512,recipe=f32-1x128-128x128", "block_m=16", STORE_WRONG,
+     STORE_TIMER_NONE, "element 3\033[31m differs", 0, 0, 0, false},
+    {"fp8_gemm:m=16,n=256,k=512,recipe=f32-1x128-128x128", "block_m=16", STORE_OK,
+     STORE_TIMER_MODELLED, "", 4000, 2.0 * 16 * 256 * 512, 1000, true},
+    {"fp8_gemm:m=1,n=256,k=512,recipe=f32-1x128-128x128", "block_m=16", STORE_COMPILE,
+     STORE_TIMER_NONE, "no such register", 0, 0, 0, false},
+    {"fp8_gemm:m=1,n=256,k=512,recipe=f32-1x128-128x128", "block_m=64", STORE_COMPILE,
+     STORE_TIMER_NONE, "no such register", 0, 0, 0, false},
+};
+
+static void add_candidate(size_t index, int64_t sweep, int64_t device)
+{
+    hone_problem problem;
+    int64_t id = 0;
+    store_key key = {
+        .device = device, .template_name = "fp8_gemm/mma_sync", .config = candidates[index].config};
+    store_result result = {.outcome = candidates[index].outcome,
+                           .timer = candidates[index].timer,
+                           .reason = candidates[index].reason,
+                           .time_ns = candidates[index].time_ns,
+                           .flop = candidates[index].flop,
+                           .bytes = 1000,
+                           .bound = "dram",
+                           .roof_ns = candidates[index].roof_ns,
+                           .registers = 64};
+
+    OK(hone_problem_parse(candidates[index].problem, &problem, &error));
+    OK(store_problem_id(open_store, &problem, &key.problem, &error));
+    OK(store_candidate_record(open_store, sweep, &key, &result, &id, &error));
+    if (candidates[index].wins) {
+        OK(store_winner_set(open_store, key.problem, device, id, STORE_VERDICT_CLEAR, &error));
+    }
+}
+
+static void setup(void)
+{
+    char path[128];
+    int64_t sweep = 0, device = 0;
+    store_sweep about = {.command = "test", .nvrtc = "13.0.88", .driver = 13000};
+    device_facts facts = {.name = "NVIDIA H20",
+                          .arch = 90,
+                          .sm_count = 78,
+                          .smem_per_block = 232448,
+                          .mem_bytes = 96ll << 30,
+                          .mem_bytes_per_s = 4000000000000,
+                          .emulated = true};
+
+    snprintf(folder, sizeof folder, "%s/hone-report-XXXXXX",
+             getenv("TMPDIR") != NULL ? getenv("TMPDIR") : "/tmp");
+    ck_assert_ptr_nonnull(mkdtemp(folder));
+    snprintf(path, sizeof path, "%s/store.db", folder);
+    OK(store_open(path, STORE_WRITE, &open_store, &error));
+    OK(store_sweep_begin(open_store, &about, &sweep, &error));
+    device_kind_of(&facts, &tuned);
+    OK(store_device_id(open_store, &tuned, &device, &error));
+    for (size_t i = 0; i < ARRAY_LEN(candidates); i++) {
+        add_candidate(i, sweep, device);
+    }
+    OK(store_flush(open_store, &error));
+    OK(store_pack(open_store, NULL, &error));
+}
+
+static void teardown(void)
+{
+    char command[96];
+
+    OK(store_close(open_store, &error));
+    snprintf(command, sizeof command, "rm -r '%s'", folder);
+    ck_assert_int_eq(system(command), 0);
+}
+
+static char *text_of(const report *r, bool details)
+{
+    char *text = NULL;
+    size_t len = 0;
+    FILE *stream = open_memstream(&text, &len);
+
+    ck_assert_ptr_nonnull(stream);
+    report_print_text(r, stream, details);
+    fclose(stream);
+    return text;
+}
+
+START_TEST(every_problem_is_in_it_with_its_winner_or_its_reason)
+{
+    report r = {0};
+
+    OK(report_read(open_store, NULL, &r, &error));
+    ck_assert_uint_eq(r.devices_len, 1);
+    const report_device *device = &r.devices[0];
+    ck_assert_uint_eq(device->rows_len, 2);
+    ck_assert_uint_eq(device->missing_len, 1);
+    ck_assert_uint_eq(device->missing[0].tried, 2);
+    ck_assert_uint_eq(device->candidates, 5);
+    ck_assert_uint_eq(device->outcomes[STORE_OK], 2);
+    ck_assert_uint_eq(device->reasons_len, 2);
+    ck_assert_uint_eq(device->reasons[0].count, 2); /* the most frequent first */
+    ck_assert_str_eq(device->reasons[0].reason, "no such register");
+    report_free(&r);
+}
+END_TEST
+
+START_TEST(means_of_modelled_and_measured_times_stay_apart)
+{
+    report r = {0};
+
+    OK(report_read(open_store, NULL, &r, &error));
+    char *text = text_of(&r, true);
+    ck_assert_ptr_nonnull(strstr(text, "events times: 1 winners, geometric mean 50.0%"));
+    ck_assert_ptr_nonnull(strstr(text, "modelled times: 1 winners, geometric mean 25.0%"));
+    ck_assert_ptr_nonnull(strstr(text, "MODELLED"));
+    free(text);
+    report_free(&r);
+}
+END_TEST
+
+START_TEST(control_characters_of_a_store_reach_no_terminal)
+{
+    report r = {0};
+
+    OK(report_read(open_store, NULL, &r, &error));
+    char *text = text_of(&r, true);
+    ck_assert_ptr_null(strchr(text, '\033'));
+    ck_assert_ptr_nonnull(strstr(text, "element 3?[31m differs"));
+    free(text);
+    report_free(&r);
+}
+END_TEST
+
+START_TEST(json_says_the_same)
+{
+    report r = {0};
+    char *text = NULL;
+    size_t len = 0;
+    FILE *stream = open_memstream(&text, &len);
+
+    OK(report_read(open_store, NULL, &r, &error));
+    OK(report_print_json(&r, stream, &error));
+    fclose(stream);
+    json_t *root = json_loads(text, 0, NULL);
+    ck_assert_ptr_nonnull(root);
+    json_t *device = json_array_get(json_object_get(root, "devices"), 0);
+    json_t *problems = json_object_get(device, "problems");
+    ck_assert_uint_eq(json_array_size(problems), 2);
+    ck_assert(json_is_true(json_object_get(device, "emulated")));
+    size_t modelled = 0;
+    for (size_t i = 0; i < json_array_size(problems); i++) {
+        modelled += json_is_true(json_object_get(json_array_get(problems, i), "modelled"));
+    }
+    ck_assert_uint_eq(modelled, 1);
+    json_decref(root);
+    free(text);
+    report_free(&r);
+}
+END_TEST
+
+START_TEST(a_device_is_chosen_by_its_kind)
+{
+    report r = {0};
+    device_kind kind = tuned;
+
+    kind.sm_count = 16; /* a slice of the chip under the same name */
+    OK(report_read(open_store, &kind, &r, &error));
+    ck_assert_uint_eq(r.devices_len, 0);
+    kind = tuned;
+    kind.emulated = false; /* the real twin: its winners were never measured */
+    OK(report_read(open_store, &kind, &r, &error));
+    ck_assert_uint_eq(r.devices_len, 0);
+    OK(report_read(open_store, &tuned, &r, &error));
+    ck_assert_uint_eq(r.devices_len, 1);
+    report_free(&r);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("report");
+    TCase *tests = tcase_create("report");
+    tcase_add_checked_fixture(tests, setup, teardown);
+    tcase_add_test(tests, every_problem_is_in_it_with_its_winner_or_its_reason);
+    tcase_add_test(tests, means_of_modelled_and_measured_times_stay_apart);
+    tcase_add_test(tests, control_characters_of_a_store_reach_no_terminal);
+    tcase_add_test(tests, json_says_the_same);
+    tcase_add_test(tests, a_device_is_chosen_by_its_kind);
+    suite_add_tcase(suite, tests);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_ENV);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? 0 : 1;
+}
