@@ -1,0 +1,176 @@
+/* test_kernels.c - what a manifest calls legal, NVRTC compiles and the device can hold; what it
+ * forbids, the kernel's own static_asserts refuse. HONE_KERNEL_DRAWS asks for that many random
+ * configs of each row instead of one. */
+#include "kernels.h"
+
+#include "core/problem.h"
+
+#include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static kernels shared;
+
+#define GEMM_128 "fp8_gemm:m=4096,n=7168,k=2048,recipe=f32-1x128-128x128"
+#define GEMM_32  "fp8_gemm:m=16,n=576,k=7168,recipe=ue8m0-1x32-1x32,out=f32,accumulate=1"
+#define GEMM_ODD                                                                                   \
+    "fp8_gemm:m=129,n=33,k=160,recipe=f32-1x32-32x32,batch=8,batch_layout=inner,order=fixed"
+
+static const struct {
+    const char *problem, *gpu;
+} served[] = {
+    {GEMM_128, "rtx4090"},
+    {GEMM_128, "h20"},
+    {GEMM_32, "rtx5090"},
+    {GEMM_32, "h20"},
+    {GEMM_ODD, "rtx4090"},
+    {"act_quant:m=5,k=7168", "a100"},
+    {"act_quant:m=4096,k=7168,scale=ue8m0,group=32,in=f32", "h20"},
+    {"act_quant:m=1,k=32,group=32,in=f16,scale_layout=row", "rtx4090"},
+    {"kv_quant:tokens=7,pages=9,record_format=v41_528,record_layout=split,record_rule=pow2_amax",
+     "a100"},
+    {"kv_quant:tokens=64,pages=9,record_format=v32_656,record_layout=interleaved,record_rule=raw_"
+     "tiny",
+     "h20"},
+    {"kv_quant:tokens=1,pages=9,record_format=index_132,record_layout=split,record_rule=pow2_scale",
+     "rtx4090"},
+};
+
+static void check_fits(const plan *p, const compiled *answer, const device_facts *device)
+{
+    const plan_launch *launch = &p->launches[0];
+    const jit_kernel *kernel = &answer->kernels[0];
+    int64_t threads = (int64_t)launch->block[0] * launch->block[1] * launch->block[2];
+
+    ck_assert_msg(kernel->registers * threads <= device->regs_per_sm,
+                  "%s: %d registers of %lld threads", launch->entry, kernel->registers,
+                  (long long)threads);
+    ck_assert_msg((int64_t)launch->shared_bytes + kernel->static_shared_bytes <=
+                      device->smem_per_block,
+                  "%s: %u bytes of shared memory", launch->entry, launch->shared_bytes);
+    ck_assert_msg(answer->cubin_len > 0 && answer->ptx_len > 0, "%s: nothing compiled",
+                  launch->entry);
+}
+
+START_TEST(a_legal_config_compiles_and_fits)
+{
+    hone_error error = {0};
+    hone_problem problem;
+    gpu described;
+    space *s = NULL;
+    template_source source;
+    const char *asked = getenv("HONE_KERNEL_DRAWS");
+    int draws = asked != NULL ? atoi(asked) : 1, spilled = 0;
+    uint64_t seed = 7 + (uint64_t)_i;
+
+    if (shared.compiler == NULL) {
+        return;
+    }
+    ck_assert_msg(hone_problem_parse(served[_i].problem, &problem, &error) == HONE_OK, "%s",
+                  error.message);
+    ck_assert_msg(gpu_find(served[_i].gpu, &described, &error) == HONE_OK, "%s", error.message);
+    const manifest *m = kernels_serving(&shared, &problem, &described.facts);
+    ck_assert_int_eq(templates_source(shared.templates, m, &source, &error), HONE_OK);
+    ck_assert_msg(space_open(m, &problem, &described.facts, &s, &error) == HONE_OK, "%s",
+                  error.message);
+    for (int i = 0; i < draws; i++) {
+        config c;
+        plan p;
+        compiled *answer = NULL;
+        bool found = false, uniform = false;
+        ck_assert_msg(space_draw(s, &seed, 0, &c, &found, &uniform, &error) == HONE_OK, "%s",
+                      error.message);
+        ck_assert_msg(found, "%s on %s: no legal config", served[_i].problem, served[_i].gpu);
+        ck_assert_msg(manifest_plan(m, &problem, &described.facts, &c, &p, &error) == HONE_OK, "%s",
+                      error.message);
+        ck_assert_msg(kernels_compile(&shared, &source, p.launches[0].entry, described.facts.arch,
+                                      &answer, &error) == HONE_OK,
+                      "%s: %s", p.launches[0].entry, error.message);
+        check_fits(&p, answer, &described.facts);
+        spilled += compiled_spill_bytes(answer) > 0;
+        compiled_free(answer);
+    }
+    /* A config that spills is pruned before it costs time on a device; most must not. */
+    ck_assert_msg(2 * spilled <= draws + 1, "%s on %s: %d of %d configs spill", served[_i].problem,
+                  served[_i].gpu, spilled, draws);
+    space_close(s);
+}
+END_TEST
+
+#define SCALES                                                                                     \
+    ".a_gran_k = 32, .b_gran_mn = 32, .b_gran_k = 32, .a_ue8m0 = 0, .a_packed = 0, .b_ue8m0 = 0, " \
+    ".b_packed = 0, "
+#define REST ".out_f32 = 0, .accumulate = 0, .align = 16}>"
+#define TILE(m, n, warps, promote)                                                                 \
+    "fp8_gemm_mma_sync<Config{.block_m = " m ", .block_n = " n                                     \
+    ", .block_k = 128, .warps_m = " warps ", .warps_n = 2, .stages = 2, .promote = " promote       \
+    ", .raster = 1, .residency = 1, " SCALES REST
+
+static const struct {
+    const char *name, *entry, *says;
+} refused[] = {
+    {"fp8_gemm/mma_sync", TILE("16", "32", "2", "32"), "block_m: whole m16 tiles"},
+    {"fp8_gemm/mma_sync", TILE("16", "24", "1", "32"), "block_n: whole n8 tiles"},
+    {"fp8_gemm/mma_sync", TILE("16", "32", "1", "128"), "promote: within one scale group"},
+    {"fp8_gemm/mma_sync", TILE("16", "32", "1", "256"), "promote: within the unit's 13 bits"},
+    {"act_quant/groups",
+     "act_quant_groups<Config{.in = 2, .group = 128, .rule = 2, .ue8m0 = 1, .packed = 0, .align = "
+     "16, .vec = 8, .threads = "
+     "64, .rows = 1, .repeat = 1}>",
+     "ue8m0 scales need a rule"},
+    {"kv_quant/tokens",
+     "kv_quant_tokens<Config{.dims = 512, .tile = 128, .tail = 64, .rule = 1, .ue8m0 = 0, .align = "
+     "16, .vec = 2, .tokens = "
+     "1}>",
+     "vec: a tile fits a warp"},
+};
+
+START_TEST(a_static_assert_refuses_what_the_manifest_forbids)
+{
+    hone_error error = {0};
+    template_source source;
+    compiled *answer = NULL;
+
+    if (shared.compiler == NULL) {
+        return;
+    }
+    const manifest *m = templates_find(shared.templates, refused[_i].name);
+    ck_assert_ptr_nonnull(m);
+    ck_assert_int_eq(templates_source(shared.templates, m, &source, &error), HONE_OK);
+    ck_assert_int_eq(kernels_compile(&shared, &source, refused[_i].entry, 90, &answer, &error),
+                     HONE_COMPILE);
+    ck_assert_msg(strstr(error.message, refused[_i].says) != NULL, "'%s' lacks '%s'", error.message,
+                  refused[_i].says);
+    ck_assert_ptr_null(answer);
+}
+END_TEST
+
+static void setup(void)
+{
+    shared = kernels_open();
+}
+
+static void teardown(void)
+{
+    kernels_close(&shared);
+}
+
+int main(void)
+{
+    Suite *suite = suite_create("templates/kernels");
+    TCase *tests = tcase_create("compile");
+    SRunner *runner = srunner_create(suite);
+
+    srunner_set_fork_status(runner, CK_NOFORK); /* the workers belong to this process */
+    tcase_add_unchecked_fixture(tests, setup, teardown);
+    tcase_set_timeout(tests, 0);
+    tcase_add_loop_test(tests, a_legal_config_compiles_and_fits, 0, (int)ARRAY_LEN(served));
+    tcase_add_loop_test(tests, a_static_assert_refuses_what_the_manifest_forbids, 0,
+                        (int)ARRAY_LEN(refused));
+    suite_add_tcase(suite, tests);
+    srunner_run_all(runner, CK_ENV);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed != 0;
+}
