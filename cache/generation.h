@@ -30,7 +30,7 @@ typedef struct generation_winner {
 
 /* Read the newest generation that is whole; an older whole one is used when the newest is damaged.
  * HONE_NOT_FOUND: a store without one (no sweep has ended). HONE_STORE_DAMAGED: none is whole.
- * HONE_STORE_FOREIGN, HONE_STORE_IO. HONE_STORE_BUSY names a leftover -wal beside a read-only
+ * HONE_STORE_FOREIGN, HONE_STORE_IO. HONE_STORE_IO names a leftover -wal beside a read-only
  * store: its rows cannot be read, and leaving them out silently would serve old winners (cases.md
  * 5). The caller frees *out; the winners live as long. */
 hone_status generation_load(const char *path, generation **out, hone_error *error);

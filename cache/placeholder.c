@@ -1,1 +1,0 @@
-/* replaced by this folder's first file */ typedef int cache_placeholder;

@@ -1,0 +1,167 @@
+/* scratch.c - see scratch.h. */
+#include "scratch.h"
+
+#include <check.h>
+#include <dirent.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+static const double samples[] = {1001.5, 999.25, 1000};
+
+void scratch_make(scratch *s)
+{
+    const char *root = getenv("TMPDIR");
+
+    snprintf(s->folder, sizeof s->folder, "%s/hone-test-XXXXXX", root != NULL ? root : "/tmp");
+    ck_assert_ptr_nonnull(mkdtemp(s->folder));
+    snprintf(s->path, sizeof s->path, "%s/store.db", s->folder);
+}
+
+void scratch_remove(scratch *s)
+{
+    char name[2 * PATH_MAX];
+    DIR *folder = opendir(s->folder);
+
+    ck_assert_ptr_nonnull(folder);
+    for (struct dirent *e = readdir(folder); e != NULL; e = readdir(folder)) {
+        snprintf(name, sizeof name, "%s/%s", s->folder, e->d_name);
+        unlink(name);
+    }
+    closedir(folder);
+    ck_assert_int_eq(rmdir(s->folder), 0);
+}
+
+hone_problem scratch_problem(int i)
+{
+    hone_problem problem;
+    char text[128];
+
+    snprintf(text, sizeof text, "fp8_gemm:m=%d,n=%d,k=%d,recipe=f32-1x128-128x128", 1 + i % 300,
+             128 * (1 + i / 300), 256);
+    ck_assert_int_eq(hone_problem_parse(text, &problem, NULL), HONE_OK);
+    return problem;
+}
+
+device_kind scratch_kind(void)
+{
+    device_facts facts = {.name = " NVIDIA H20 ",
+                          .arch = 90,
+                          .sm_count = 78,
+                          .smem_per_block = 232448,
+                          .mem_bytes = INT64_C(102625181696),
+                          .mem_bytes_per_s = INT64_C(4022784000000)};
+    device_kind kind;
+
+    device_kind_of(&facts, &kind);
+    return kind;
+}
+
+store_result scratch_result(int i)
+{
+    return (store_result){
+        .outcome = STORE_OK,
+        .registers = 168,
+        .shared_bytes = 98304,
+        .compile_ms = 151.25,
+        .timer = STORE_TIMER_EVENTS,
+        .time_ns = 1000 + i,
+        .samples_ns = samples,
+        .samples_len = ARRAY_LEN(samples),
+        .cache_mode = "cold",
+        .tokens = "uniform",
+        .clock_sm_mhz = 1830,
+        .clock_mem_mhz = 2619,
+        .cosine = 1,
+        .rel_fro = 1.5e-3,
+        .calc_diff = 1.2e-6,
+        .max_err_ratio = 0.25,
+        .checked_ctas = 4,
+        .flop = 2e9,
+        .bytes = 3e6,
+        .roof_ns = 900,
+        .bound = "dram",
+        .counters = "{\"warp_instructions\":1}",
+    };
+}
+
+store_key scratch_key(int64_t problem, int64_t device, int i, char config[64])
+{
+    store_key key = {problem, device, "fp8_gemm/mma_sync", config, {0}};
+
+    snprintf(config, 64, "block_m=%d stages=4", 16 * (i + 1));
+    memset(key.template_digest, 0x5a, sizeof key.template_digest);
+    return key;
+}
+
+void scratch_fill(const char *path, int count)
+{
+    store *s = NULL;
+    hone_error e = {0};
+    store_sweep sweep = {"hone tune", "13.0.88", 13000, 7};
+    device_kind kind = scratch_kind();
+    int64_t sweep_id = 0, device = 0, problem = 0, id = 0;
+    char config[64];
+
+    ck_assert_msg(store_open(path, STORE_WRITE, &s, &e) == HONE_OK, "%s", e.message);
+    ck_assert_int_eq(store_sweep_begin(s, &sweep, &sweep_id, &e), HONE_OK);
+    ck_assert_int_eq(store_device_id(s, &kind, &device, &e), HONE_OK);
+    for (int i = 0; i < count; i++) {
+        hone_problem p = scratch_problem(i);
+        store_result result = scratch_result(i);
+        ck_assert_msg(store_problem_id(s, &p, &problem, &e) == HONE_OK, "%s", e.message);
+        store_key key = scratch_key(problem, device, i % 7, config);
+        ck_assert_msg(store_candidate_record(s, sweep_id, &key, &result, &id, &e) == HONE_OK, "%s",
+                      e.message);
+        ck_assert_int_eq(store_winner_set(s, problem, device, id, STORE_VERDICT_CLEAR, &e),
+                         HONE_OK);
+    }
+    ck_assert_int_eq(store_sweep_end(s, sweep_id, &e), HONE_OK);
+    ck_assert_msg(store_pack(s, NULL, &e) == HONE_OK, "%s", e.message);
+    ck_assert_int_eq(store_close(s, &e), HONE_OK);
+}
+
+uint64_t scratch_seed(void)
+{
+    const char *given = getenv("HONE_SEED");
+    struct timespec t;
+
+    clock_gettime(CLOCK_REALTIME, &t);
+    uint64_t seed = given != NULL ? strtoull(given, NULL, 10)
+                                  : (uint64_t)t.tv_nsec ^ ((uint64_t)getpid() << 32);
+    printf("HONE_SEED=%llu\n", (unsigned long long)seed);
+    return seed;
+}
+
+uint64_t scratch_random(uint64_t *state)
+{
+    uint64_t z = *state += UINT64_C(0x9e3779b97f4a7c15);
+
+    z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+    z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
+    return z ^ (z >> 31);
+}
+
+int scratch_spawn(int (*body)(void *context), void *context)
+{
+    fflush(stdout);
+    int pid = fork();
+
+    ck_assert_int_ge(pid, 0);
+    if (pid == 0) {
+        _exit(body(context));
+    }
+    return pid;
+}
+
+int scratch_wait(int pid)
+{
+    int how = 0;
+
+    ck_assert_int_eq(waitpid(pid, &how, 0), pid);
+    return WIFEXITED(how) ? WEXITSTATUS(how) : -WTERMSIG(how);
+}

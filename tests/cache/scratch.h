@@ -1,0 +1,39 @@
+/* scratch.h - a folder of one test's own, and a store with known rows in it. */
+#ifndef TESTS_CACHE_SCRATCH_H
+#define TESTS_CACHE_SCRATCH_H
+
+#include "cache/store.h"
+
+#include <limits.h>
+
+typedef struct scratch {
+    char folder[PATH_MAX - 64];
+    char path[PATH_MAX]; /* of a store in it */
+} scratch;
+
+void scratch_make(scratch *s);
+void scratch_remove(scratch *s);
+
+/* Problem number `i`, legal; and the kind of an H20. */
+hone_problem scratch_problem(int i);
+device_kind scratch_kind(void);
+
+/* A result that is ok with time_ns = 1000 + i and three samples. */
+store_result scratch_result(int i);
+
+/* A key for candidate `i` of problem row `problem`; config text is kept in `config`. */
+store_key scratch_key(int64_t problem, int64_t device, int i, char config[64]);
+
+/* Open `path` for writing, add `count` problems with one ok candidate and winner each, pack, close.
+ */
+void scratch_fill(const char *path, int count);
+
+/* Seed of random tests: HONE_SEED, else the clock. Printed, so that a failure can be repeated. */
+uint64_t scratch_seed(void);
+uint64_t scratch_random(uint64_t *state);
+
+/* Run as a child: exits with the function's value. Wait gives the exit status, or -signal. */
+int scratch_spawn(int (*body)(void *context), void *context);
+int scratch_wait(int pid);
+
+#endif
