@@ -12,4 +12,6 @@ enum {
     CLI_ENVIRONMENT = 3, /* the environment lacks something */
 };
 
+int command_space(int argc, char **argv);
+
 #endif

@@ -8,6 +8,7 @@ static const struct {
     const char *name, *summary;
     int (*run)(int argc, char **argv);
 } commands[] = {
+    {"space", "count the legal configs of templates for a problem", command_space},
     {NULL, NULL, NULL},
 };
 
