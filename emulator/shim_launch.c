@@ -155,7 +155,8 @@ static CUresult run(shim_function *f, const CUlaunchConfig *config, const uint8_
     }
     CUresult result = (CUresult)fault.result;
     if (result == CUDA_SUCCESS) { /* not the kernel's fault: the emulator could not run it */
-        result = status == HONE_NO_MEMORY ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_ERROR_LAUNCH_FAILED;
+        result = shim_result(status) == CUDA_ERROR_UNKNOWN ? CUDA_ERROR_LAUNCH_FAILED
+                                                           : shim_result(status);
         snprintf(fault.kind, sizeof fault.kind, "unsupported");
         snprintf(fault.message, sizeof fault.message, "%.383s", error.message);
     }
@@ -173,21 +174,6 @@ static CUresult injected_fault(shim_function *f)
     }
     shim_note(d, d->fault_result, "injected", "asked for by hone_emu_api.set_launch_fault");
     return fail_launch(f, d->fault_result);
-}
-
-/* Every CTA of the sample must be one of the grid. */
-static CUresult check_sample(shim_device *d, const CUlaunchConfig *config)
-{
-    uint64_t ctas = (uint64_t)config->gridDimX * config->gridDimY * config->gridDimZ;
-    for (size_t i = 0; i < d->sample_len; i++) {
-        if (d->sample[i] >= ctas) {
-            char message[160];
-            snprintf(message, sizeof message, "the sample names CTA %llu of a grid of %llu",
-                     (unsigned long long)d->sample[i], (unsigned long long)ctas);
-            return shim_note(d, CUDA_ERROR_INVALID_VALUE, "unsupported", message);
-        }
-    }
-    return CUDA_SUCCESS;
 }
 
 /* Attributes change nothing on a serial device, except those that ask for what it does not have. */
@@ -217,7 +203,6 @@ static CUresult launch(shim_context *c, const CUlaunchConfig *config, CUfunction
     }
     result = result == CUDA_SUCCESS ? check_attributes(config) : result;
     result = result == CUDA_SUCCESS ? check_shape(f, config) : result;
-    result = result == CUDA_SUCCESS ? check_sample(c->device, config) : result;
     result = result == CUDA_SUCCESS ? gather_params(f, params, extra, bytes) : result;
     result = result == CUDA_SUCCESS ? injected_fault(f) : result;
     return result == CUDA_SUCCESS ? run(f, config, bytes) : result;

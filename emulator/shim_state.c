@@ -168,6 +168,7 @@ CUresult shim_result(hone_status status)
     case HONE_OK:
         return CUDA_SUCCESS;
     case HONE_BAD_ARGUMENT:
+    case HONE_OVERFLOW:
         return CUDA_ERROR_INVALID_VALUE;
     case HONE_NO_MEMORY:
         return CUDA_ERROR_OUT_OF_MEMORY;

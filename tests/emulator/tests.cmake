@@ -5,3 +5,10 @@ add_test(NAME emulator/tensor_model_full COMMAND test_emulator_tensor_model)
 set_tests_properties(emulator/tensor_model_full PROPERTIES TIMEOUT 900 LABELS slow
   ENVIRONMENT "HONE_SOURCE_DIR=${CMAKE_SOURCE_DIR};HONE_TENSOR_CASES=100000")
 hone_test(emulator memory LINK hone_emulator hone_core)
+
+# The driver as a program loads it: from the built library, by name.
+foreach(module shim)
+  hone_test(emulator ${module} LINK hone_core hone_cuda_headers ${CMAKE_DL_LIBS} SOURCES emulator/shim_driver.c)
+  target_compile_definitions(test_emulator_${module} PRIVATE HONE_EMU_FILE="$<TARGET_FILE:hone_emu>")
+  add_dependencies(test_emulator_${module} hone_emu)
+endforeach()
