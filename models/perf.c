@@ -33,6 +33,9 @@
 /* Of the rereads of what does not fit L2, this share misses: the CTAs of a wave share tiles. */
 #define REREAD_MISSES 0.15
 
+/* The exponent of pipes that overlap well: two equal times join to 1.19 of one. */
+#define OVERLAP 4.0
+
 /* A pipeline's first loads and the last stores of a CTA, in latencies of DRAM. */
 #define FILL_LATENCIES 1.5
 
@@ -149,12 +152,13 @@ static void fill_terms(const gpu *g, const perf_work *work, const placement *p, 
     double chip_dram = DRAM_SHARE * (double)g->facts.mem_bytes_per_s / 1e9;
     double rounds = ceil((double)work->ctas / (g->facts.sm_count * p->occupancy));
 
-    term[PERF_TENSOR] = tensor * busy / (TENSOR_SHARE * share) * (1 + TENSOR_IDLE / p->warps);
+    term[PERF_TENSOR] =
+        tensor * busy / (TENSOR_SHARE * share) * (1 + TENSOR_IDLE / fmax(1, p->warps));
     term[PERF_FP32] =
         fmax(32 * work->fp32_warp / g->fp32_lanes, 32 * work->sfu_warp / g->sfu_lanes) * busy /
         issue;
     term[PERF_ISSUE] = work->warp_instructions / g->issue_slots * busy / issue;
-    term[PERF_SHARED] = work->shared_wavefronts * 128 / g->shared_bytes_per_clk_sm * busy / issue;
+    term[PERF_SHARED] = work->shared_wavefronts * 128 / g->shared_bytes_per_clk_sm * busy / share;
     term[PERF_L2] = fmax(work->l2_bytes / chip_l2,
                          port_ns(p, work->l2_bytes, g->dram_latency_ns * L2_LATENCY_SHARE));
     term[PERF_DRAM] = fmax(bytes / chip_dram, port_ns(p, bytes, g->dram_latency_ns));
@@ -163,24 +167,35 @@ static void fill_terms(const gpu *g, const perf_work *work, const placement *p, 
         g->launch_ns + FILL_LATENCIES * g->dram_latency_ns * (1 + (rounds - 1) / p->occupancy);
 }
 
-/* Pipes that overlap take the longest of their times, pipes that do not take the sum. One CTA with
- * one buffer does one thing after the other; each further buffer or CTA overlaps more. The p-norm
- * goes from the sum (p = 1) towards the maximum, and keeps a trace of the other pipes, so that of
- * two kernels with one bound the lighter one wins. */
-static double overlap(const double term[PERF_BOUNDS], double buffers)
+/* The p-norm of times goes from their sum (p = 1), for what happens one after the other, towards
+ * the longest of them, for what overlaps. It keeps a trace of the shorter ones, so that of two
+ * kernels with one bound the lighter wins. */
+static double join(const double *times, size_t len, double p)
 {
-    double p = fmin(buffers, 4), longest = 0, sum = 0;
+    double longest = 0, sum = 0;
 
-    for (int i = 0; i < PERF_LAUNCH; i++) {
-        longest = fmax(longest, term[i]);
+    for (size_t i = 0; i < len; i++) {
+        longest = fmax(longest, times[i]);
     }
     if (longest == 0) {
         return 0;
     }
-    for (int i = 0; i < PERF_LAUNCH; i++) {
-        sum += pow(term[i] / longest, p);
+    for (size_t i = 0; i < len; i++) {
+        sum += pow(times[i] / longest, p);
     }
     return longest * pow(sum, 1 / p);
+}
+
+/* The pipes of an SM overlap because its warps do. Memory overlaps with them as far as there are
+ * buffers: one CTA with one buffer loads, then computes; two buffers nearly hide it. */
+static double overlap(const double term[PERF_BOUNDS], double buffers)
+{
+    const double sm[] = {term[PERF_TENSOR], term[PERF_FP32], term[PERF_ISSUE], term[PERF_SHARED]};
+    const double memory[] = {term[PERF_L2], term[PERF_DRAM]};
+    const double both[] = {join(sm, ARRAY_LEN(sm), OVERLAP),
+                           join(memory, ARRAY_LEN(memory), OVERLAP)};
+
+    return join(both, ARRAY_LEN(both), fmin(OVERLAP, 2 * buffers - 1));
 }
 
 static hone_status check_work(const perf_work *work, hone_error *error)

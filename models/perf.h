@@ -40,7 +40,7 @@ typedef struct perf_answer {
     double waves;                /* CTAs over all that fit the GPU */
 } perf_answer;
 
-/* Never faster for more work, fewer SMs, more registers or shared memory, or fewer stages.
+/* Never faster for more work, fewer SMs, more registers or fewer stages.
  * HONE_UNSUPPORTED when not even one CTA fits, or the GPU has no unit for a kind of mma;
  * HONE_BAD_ARGUMENT for counts that no launch can have. Thread-safe. */
 hone_status perf_predict(const gpu *g, const perf_work *work, perf_answer *out, hone_error *error);

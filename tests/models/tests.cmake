@@ -1,0 +1,5 @@
+hone_test(models gpu LINK hone_models SOURCES models/shared_data.c)
+hone_test(models shapes LINK hone_models SOURCES models/expected_shapes.c models/shared_data.c)
+hone_test(models import LINK hone_models SOURCES models/shared_data.c)
+hone_test(models problems LINK hone_models)
+hone_test(models perf LINK hone_models)
