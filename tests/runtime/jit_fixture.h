@@ -1,0 +1,17 @@
+/* jit_fixture.h - small CUDA sources compiled through a real worker, for the JIT's tests. */
+#ifndef HONE_TESTS_RUNTIME_JIT_FIXTURE_H
+#define HONE_TESTS_RUNTIME_JIT_FIXTURE_H
+
+#include "runtime/jit.h"
+
+/* Skip the whole program (exit status 0, and a line that says so) when NVRTC is not installed. */
+void jit_fixture_need_nvrtc(void);
+
+/* A request for the kernel `entry` of `source`, without headers, for sm_90a. */
+jit_request jit_fixture_request(const char *source, const char *entry);
+
+/* `templ` + XXXXXX below the build's folder for temporary files; the caller removes it. */
+char *jit_fixture_folder(const char *name);
+void jit_fixture_remove(char *folder); /* with its files; frees the name */
+
+#endif
