@@ -12,6 +12,8 @@ enum {
     CLI_ENVIRONMENT = 3, /* the environment lacks something */
 };
 
+int command_models(int argc, char **argv);
+int command_devices(int argc, char **argv);
 int command_space(int argc, char **argv);
 
 #endif

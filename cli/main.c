@@ -8,6 +8,8 @@ static const struct {
     const char *name, *summary;
     int (*run)(int argc, char **argv);
 } commands[] = {
+    {"devices", "list the GPUs that are here and those that can be emulated", command_devices},
+    {"models", "list LLM architectures, or show what one asks of a rank", command_models},
     {"space", "count the legal configs of templates for a problem", command_space},
     {NULL, NULL, NULL},
 };
