@@ -6,6 +6,55 @@
 #include <stdio.h>
 #include <string.h>
 
+#define HEAD ".version 8.0\n.target sm_80\n.address_size 64\n"
+
+const char shim_add_ptx[] =
+    HEAD ".visible .entry add(.param .u64 a, .param .u64 b, .param .u64 c, .param .u32 n)\n"
+         "{\n"
+         ".reg .pred %p<2>; .reg .f32 %f<4>; .reg .b32 %r<6>; .reg .b64 %rd<11>;\n"
+         "ld.param.u64 %rd1, [a];\n"
+         "ld.param.u64 %rd2, [b];\n"
+         "ld.param.u64 %rd3, [c];\n"
+         "ld.param.u32 %r1, [n];\n"
+         "mov.u32 %r2, %ctaid.x;\n"
+         "mov.u32 %r3, %ntid.x;\n"
+         "mov.u32 %r4, %tid.x;\n"
+         "mad.lo.s32 %r5, %r2, %r3, %r4;\n"
+         "setp.ge.s32 %p1, %r5, %r1;\n"
+         "@%p1 bra DONE;\n"
+         "cvta.to.global.u64 %rd4, %rd1;\n"
+         "cvta.to.global.u64 %rd5, %rd2;\n"
+         "cvta.to.global.u64 %rd6, %rd3;\n"
+         "mul.wide.s32 %rd7, %r5, 4;\n"
+         "add.s64 %rd8, %rd4, %rd7;\n"
+         "add.s64 %rd9, %rd5, %rd7;\n"
+         "add.s64 %rd10, %rd6, %rd7;\n"
+         "ld.global.f32 %f1, [%rd8];\n"
+         "ld.global.f32 %f2, [%rd9];\n"
+         "add.f32 %f3, %f1, %f2;\n"
+         "st.global.f32 [%rd10], %f3;\n"
+         "DONE:\n"
+         "ret;\n"
+         "}\n";
+
+const char shim_tail_ptx[] = HEAD ".extern .shared .align 16 .b8 dynamic[];\n"
+                                  ".global .align 4 .u32 answer = 42;\n"
+                                  ".visible .entry tail(.param .u64 p, .param .u32 offset)\n"
+                                  ".maxntid 64, 1, 1\n"
+                                  "{\n"
+                                  ".reg .b32 %r<6>; .reg .b64 %rd<3>;\n"
+                                  "ld.param.u64 %rd1, [p];\n"
+                                  "ld.param.u32 %r1, [offset];\n"
+                                  "mov.u32 %r2, dynamic;\n"
+                                  "add.u32 %r3, %r2, %r1;\n"
+                                  "mov.u32 %r4, 7;\n"
+                                  "st.shared.u32 [%r3], %r4;\n"
+                                  "ld.shared.u32 %r5, [%r3];\n"
+                                  "cvta.to.global.u64 %rd2, %rd1;\n"
+                                  "st.global.u32 [%rd2], %r5;\n"
+                                  "ret;\n"
+                                  "}\n";
+
 static const struct {
     const char *symbol;
     size_t offset;
@@ -79,4 +128,34 @@ CUfunction shim_driver_function(const shim_driver *d, const char *ptx, const cha
                   log);
     SHIM_OK(d, cuModuleGetFunction(&function, module, name));
     return function;
+}
+
+static CUdeviceptr allocate(const shim_driver *d, size_t bytes)
+{
+    CUdeviceptr p = 0;
+    SHIM_OK(d, cuMemAlloc(&p, bytes));
+    return p;
+}
+
+shim_vectors shim_vectors_make(const shim_driver *d)
+{
+    static float a[SHIM_VECTOR_LEN], b[SHIM_VECTOR_LEN];
+    shim_vectors v = {allocate(d, sizeof a), allocate(d, sizeof b), allocate(d, sizeof a),
+                      SHIM_VECTOR_LEN};
+    for (int i = 0; i < SHIM_VECTOR_LEN; i++) {
+        a[i] = (float)i;
+        b[i] = (float)(2 * i);
+    }
+    SHIM_OK(d, cuMemcpyHtoD(v.a, a, sizeof a));
+    SHIM_OK(d, cuMemcpyHtoD(v.b, b, sizeof b));
+    return v;
+}
+
+void shim_vectors_check(const shim_driver *d, const shim_vectors *v)
+{
+    static float c[SHIM_VECTOR_LEN];
+    SHIM_OK(d, cuMemcpyDtoH(c, v->c, sizeof c));
+    for (int i = 0; i < SHIM_VECTOR_LEN; i++) {
+        ck_assert_float_eq(c[i], (float)(3 * i));
+    }
 }

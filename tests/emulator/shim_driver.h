@@ -133,4 +133,19 @@ void shim_driver_claim(const shim_driver *d, CUresult expected, CUresult result,
 /* The function of that name in PTX text, which must load; its text is shown when it does not. */
 CUfunction shim_driver_function(const shim_driver *d, const char *ptx, const char *name);
 
+/* add(a, b, c, n): c[i] = a[i] + b[i] for i < n. */
+extern const char shim_add_ptx[];
+/* tail(p, offset): writes 7 at that offset of dynamic shared memory and copies it to *p; at most 64
+ * threads. A global variable `answer` is 42. */
+extern const char shim_tail_ptx[];
+
+/* Arguments of `add` as they lie in a parameter buffer: a[i] = i, b[i] = 2 i, c without a value. */
+enum { SHIM_VECTOR_LEN = 1000 };
+typedef struct shim_vectors {
+    CUdeviceptr a, b, c;
+    uint32_t n;
+} shim_vectors;
+shim_vectors shim_vectors_make(const shim_driver *d);
+void shim_vectors_check(const shim_driver *d, const shim_vectors *v); /* c[i] is 3 i */
+
 #endif

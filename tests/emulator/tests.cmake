@@ -7,8 +7,8 @@ set_tests_properties(emulator/tensor_model_full PROPERTIES TIMEOUT 900 LABELS sl
 hone_test(emulator memory LINK hone_emulator hone_core)
 
 # The driver as a program loads it: from the built library, by name.
-foreach(module shim)
-  hone_test(emulator ${module} LINK hone_core hone_cuda_headers ${CMAKE_DL_LIBS} SOURCES emulator/shim_driver.c)
+foreach(module shim shim_module shim_launch shim_memory shim_occupancy)
+  hone_test(emulator ${module} LINK hone_core hone_cuda_headers Threads::Threads ${CMAKE_DL_LIBS} SOURCES emulator/shim_driver.c)
   target_compile_definitions(test_emulator_${module} PRIVATE HONE_EMU_FILE="$<TARGET_FILE:hone_emu>")
   add_dependencies(test_emulator_${module} hone_emu)
 endforeach()
