@@ -15,5 +15,7 @@ enum {
 int command_models(int argc, char **argv);
 int command_devices(int argc, char **argv);
 int command_space(int argc, char **argv);
+int command_report(int argc, char **argv);
+int command_store(int argc, char **argv);
 
 #endif

@@ -11,6 +11,8 @@ static const struct {
     {"devices", "list the GPUs that are here and those that can be emulated", command_devices},
     {"models", "list LLM architectures, or show what one asks of a rank", command_models},
     {"space", "count the legal configs of templates for a problem", command_space},
+    {"report", "print winners, what bounds them, and what was rejected", command_report},
+    {"store", "check a store, or list its candidates", command_store},
     {NULL, NULL, NULL},
 };
 
