@@ -38,32 +38,6 @@ __device__ __forceinline__ u32 bf16x2_from(float low, float high)
     return pair;
 }
 
-__device__ __forceinline__ bf16 bf16_from(float x)
-{
-    return bf16{u16(bf16x2_from(x, 0.0f))};
-}
-
-__device__ __forceinline__ void store_one(float *to, float x)
-{
-    *to = x;
-}
-
-__device__ __forceinline__ void store_one(bf16 *to, float x)
-{
-    *to = bf16_from(x);
-}
-
-// Two neighbours at once; `to` is aligned to both.
-__device__ __forceinline__ void store_two(float *to, float x, float y)
-{
-    *reinterpret_cast<float2 *>(to) = make_float2(x, y);
-}
-
-__device__ __forceinline__ void store_two(bf16 *to, float x, float y)
-{
-    *reinterpret_cast<u32 *>(to) = bf16x2_from(x, y);
-}
-
 // 2^(code - 127) for codes 1..254 by the exponent field alone; 0 is 2^-127, which is subnormal; 0xff is NaN.
 __device__ __forceinline__ float ue8m0_decode(u8 code)
 {

@@ -5,6 +5,7 @@
 // elements of K at most, never across a scale group, and is then added to fp32 registers: sum = fma(sfa * sfb, part, sum).
 // K runs in one fixed order. Tails in M, N and K are zeros in shared memory and are not stored.
 // Domains and launch: mma_sync.yaml.
+#include "device/output.cuh"
 #include "device/scale_tile.cuh"
 #include "device/tile_copy.cuh"
 
@@ -137,22 +138,22 @@ __device__ __forceinline__ void multiply_block(Sums<C> &sum, u32 a, u32 b, const
     }
 }
 
-// Elements at `to` and, where `two`, after it. They are stored together where every pair of D is aligned.
-template <Config C, typename T>
-__device__ __forceinline__ void store_pair(T *to, float left, float right, bool two)
+// What a lane holds of the upper or lower eight rows of a tile.
+__device__ __forceinline__ float2 row_pair(const float (&tile)[4], int half)
 {
-    if constexpr (C.accumulate) {
-        left += to_float(to[0]);
-        right += two ? to_float(to[1]) : 0.0f;
-    }
-    if constexpr (C.align >= 2 * int(sizeof(T))) { // then n is even
-        store_two(to, left, right);
-    } else {
-        store_one(to, left);
-        if (two) {
-            store_one(to + 1, right);
-        }
-    }
+    return half == 0 ? make_float2(tile[0], tile[1]) : make_float2(tile[2], tile[3]);
+}
+
+// Each lane holds a pair of columns of two neighbouring tiles. Neighbouring lanes exchange pairs, so that the even one has
+// four columns of the first tile and the odd one four of the second: stores twice as wide, whole sectors.
+__device__ __forceinline__ void exchange_pairs(float (&run)[4], float2 first, float2 second, bool odd)
+{
+    const float x = __shfl_xor_sync(0xffffffffu, odd ? first.x : second.x, 1);
+    const float y = __shfl_xor_sync(0xffffffffu, odd ? first.y : second.y, 1);
+    run[0] = odd ? x : first.x;
+    run[1] = odd ? y : first.y;
+    run[2] = odd ? second.x : x;
+    run[3] = odd ? second.y : y;
 }
 
 // A warp's tile, whose first element is (row, column) of the batch's D.
@@ -160,16 +161,22 @@ template <Config C, typename E>
 __device__ __forceinline__ void store_tile(const Sums<C> &sum, E *d, i64 stride, i32 row, i32 column, i32 m, i32 n)
 {
     using T = Tile<C>;
+    constexpr bool kWide = C.align >= 4 * int(sizeof(E)) && T::kTilesN % 2 == 0;
     const i32 lane = i32(threadIdx.x) % 32;
 #pragma unroll
     for (int i = 0; i < T::kTilesM * 2; i++) {
         const i32 r = row + i * 8 + lane / 4;
 #pragma unroll
-        for (int j = 0; j < T::kTilesN; j++) {
-            const i32 c = column + j * 8 + lane % 4 * 2;
-            const float *pair = &sum[i / 2][j][i % 2 * 2];
+        for (int j = 0; j < T::kTilesN; j += kWide ? 2 : 1) {
+            const float2 pair = row_pair(sum[i / 2][j], i % 2);
+            float run[kWide ? 4 : 2] = {pair.x, pair.y};
+            i32 c = column + j * 8 + lane % 4 * 2;
+            if constexpr (kWide) {
+                exchange_pairs(run, pair, row_pair(sum[i / 2][j + 1], i % 2), lane % 2 == 1);
+                c += lane % 2 * 6; // the second tile's four columns, of which the upper two are this lane's own
+            }
             if (r < m && c < n) {
-                store_pair<C>(d + r * stride + c, pair[0], pair[1], c + 1 < n);
+                output_run<C.align, C.accumulate>(d + r * stride + c, run, n - c);
             }
         }
     }
