@@ -24,6 +24,14 @@ static double tera(const gpu *g, gpu_mma kind)
     return perf_peak_flops(g, kind) / 1e12;
 }
 
+/* "-" where the unit lacks the kind. */
+static void format_tera(const gpu *g, gpu_mma kind, char text[16])
+{
+    double value = tera(g, kind);
+
+    snprintf(text, 16, value > 0 ? "%.1f" : "-", value);
+}
+
 static void print_heading(void)
 {
     printf("%-22s %-50s %-8s %4s %6s %7s %7s %7s %7s  %s\n", "device", "name", "arch", "SMs", "MHz",
@@ -33,7 +41,7 @@ static void print_heading(void)
 static void print_device(const device_entry *entry, const gpu *g)
 {
     const device_facts *f = &entry->facts;
-    char arch[16];
+    char arch[16], bf16[16], fp8[16];
 
     device_arch_text(f->arch, arch);
     printf("%-22s %-50s %-8s %4d %6d %7.1f %7.0f ", entry->spec, f->name, arch, (int)f->sm_count,
@@ -42,7 +50,9 @@ static void print_device(const device_entry *entry, const gpu *g)
         printf("%7s %7s  no description of this product\n", "?", "?");
         return;
     }
-    printf("%7.1f %7.1f  %s\n", tera(g, GPU_MMA_BF16), tera(g, GPU_MMA_FP8), g->unverified);
+    format_tera(g, GPU_MMA_BF16, bf16);
+    format_tera(g, GPU_MMA_FP8, fp8);
+    printf("%7s %7s  %s\n", bf16, fp8, g->unverified);
 }
 
 static json_t *device_json(const device_entry *entry, const gpu *g)

@@ -134,7 +134,11 @@ static void print_shape(const shape *s)
     char store[48], size[64];
 
     format_store(s->dtype, s->scale, s->block_n, s->block_k, store);
-    snprintf(size, sizeof size, "%lld x %lld", (long long)s->n, (long long)s->k);
+    if (s->record.format != 0) {
+        snprintf(size, sizeof size, "row of %lld", (long long)s->k);
+    } else {
+        snprintf(size, sizeof size, "%lld x %lld", (long long)s->n, (long long)s->k);
+    }
     printf("  %-22s %-4s %-16s", s->use, s->split, size);
     if (s->experts > 0) {
         printf(" %4lld experts", (long long)s->experts);

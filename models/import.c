@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -34,18 +35,18 @@ done:
 
 static hone_status read_sizes(import_config *c)
 {
-    hone_status status = HONE_OK;
-    llm *l = c->l;
+    static const import_key keys[] = {
+        {"hidden_size", offsetof(llm, hidden)},
+        {"num_hidden_layers", offsetof(llm, layers)},
+        {"vocab_size", offsetof(llm, vocab)},
+        {"num_attention_heads", offsetof(llm, heads)},
+    };
+    hone_status status = import_need_all(c, keys, ARRAY_LEN(keys));
 
-    TRY(import_need(c, "hidden_size", &l->hidden));
-    TRY(import_need(c, "num_hidden_layers", &l->layers));
-    TRY(import_need(c, "vocab_size", &l->vocab));
-    TRY(import_need(c, "num_attention_heads", &l->heads));
-    if (l->heads == 0) {
+    if (status == HONE_OK && c->l->heads == 0) {
         return IMPORT_FAIL(c, "'num_attention_heads' must be at least 1");
     }
-    l->tied = json_is_true(import_find(c, "tie_word_embeddings"));
-done:
+    c->l->tied = json_is_true(import_find(c, "tie_word_embeddings"));
     return status;
 }
 

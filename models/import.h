@@ -40,6 +40,12 @@ const char *import_text(const json_t *object, const char *key);
 hone_status import_number(import_config *c, const json_t *value, const char *key, int64_t *out);
 hone_status import_take(import_config *c, const char *key, int64_t *out);
 hone_status import_need(import_config *c, const char *key, int64_t *out);
+/* Keys that a family cannot do without, and where in llm their sizes go. */
+typedef struct import_key {
+    const char *key;
+    size_t offset;
+} import_key;
+hone_status import_need_all(import_config *c, const import_key *keys, size_t len);
 /* The first of several names for one thing (NULL-terminated). */
 hone_status import_take_any(import_config *c, const char *const *keys, int64_t *out);
 hone_status import_need_array(import_config *c, const char *key, size_t least, const json_t **out);

@@ -3,6 +3,7 @@
 
 #include "core/checked.h"
 
+#include <stddef.h>
 #include <string.h>
 
 static hone_status read_gqa(import_config *c)
@@ -39,47 +40,48 @@ done:
 
 static hone_status read_hybrid(import_config *c)
 {
+    static const import_key keys[] = {
+        {"full_attention_interval", offsetof(llm, full_every)},
+        {"linear_num_key_heads", offsetof(llm, linear_k_heads)},
+        {"linear_num_value_heads", offsetof(llm, linear_v_heads)},
+        {"linear_key_head_dim", offsetof(llm, linear_k_dim)},
+        {"linear_value_head_dim", offsetof(llm, linear_v_dim)},
+    };
     hone_status status = HONE_OK;
-    llm *l = c->l;
 
     TRY(read_gqa(c));
-    TRY(import_need(c, "full_attention_interval", &l->full_every));
-    TRY(import_need(c, "linear_num_key_heads", &l->linear_k_heads));
-    TRY(import_need(c, "linear_num_value_heads", &l->linear_v_heads));
-    TRY(import_need(c, "linear_key_head_dim", &l->linear_k_dim));
-    TRY(import_need(c, "linear_value_head_dim", &l->linear_v_dim));
+    TRY(import_need_all(c, keys, ARRAY_LEN(keys)));
 done:
     return status;
 }
 
-static hone_status read_indexer(import_config *c)
-{
-    hone_status status = HONE_OK;
-
-    TRY(import_need(c, "index_n_heads", &c->l->index_heads));
-    TRY(import_need(c, "index_head_dim", &c->l->index_dim));
-    TRY(import_take(c, "index_topk", &c->l->index_topk));
-done:
-    return status;
-}
+#define INDEXER_KEYS                                                                               \
+    {"index_n_heads", offsetof(llm, index_heads)}, {"index_head_dim", offsetof(llm, index_dim)},   \
+    {                                                                                              \
+        "index_topk", offsetof(llm, index_topk)                                                    \
+    }
 
 /* head_dim means the rope or the nope part in some of these configs, and num_key_value_heads
  * nothing. */
 static hone_status read_mla(import_config *c)
 {
+    static const import_key keys[] = {
+        {"q_lora_rank", offsetof(llm, q_lora)},
+        {"kv_lora_rank", offsetof(llm, kv_lora)},
+        {"qk_nope_head_dim", offsetof(llm, nope_dim)},
+        {"qk_rope_head_dim", offsetof(llm, rope_dim)},
+        {"v_head_dim", offsetof(llm, v_dim)},
+    };
+    static const import_key indexer[] = {INDEXER_KEYS};
     hone_status status = HONE_OK;
     llm *l = c->l;
     const json_t *types = NULL;
 
-    TRY(import_need(c, "q_lora_rank", &l->q_lora));
-    TRY(import_need(c, "kv_lora_rank", &l->kv_lora));
-    TRY(import_need(c, "qk_nope_head_dim", &l->nope_dim));
-    TRY(import_need(c, "qk_rope_head_dim", &l->rope_dim));
-    TRY(import_need(c, "v_head_dim", &l->v_dim));
+    TRY(import_need_all(c, keys, ARRAY_LEN(keys)));
     if (import_find(c, "index_n_heads") == NULL) {
         return HONE_OK;
     }
-    TRY(read_indexer(c));
+    TRY(import_need_all(c, indexer, ARRAY_LEN(indexer)));
     l->index_layers = l->layers;
     if (import_find(c, "indexer_types") == NULL) {
         return HONE_OK;
@@ -98,17 +100,13 @@ done:
 /* What V4 and V4.1 share. kv_heads stays 0: there is one latent. */
 static hone_status read_latent(import_config *c)
 {
-    hone_status status = HONE_OK;
-    llm *l = c->l;
+    static const import_key keys[] = {
+        {"head_dim", offsetof(llm, head_dim)},     {"q_lora_rank", offsetof(llm, q_lora)},
+        {"o_lora_rank", offsetof(llm, o_lora)},    {"o_groups", offsetof(llm, o_groups)},
+        {"hc_mult", offsetof(llm, hyper_streams)}, INDEXER_KEYS,
+    };
 
-    TRY(import_need(c, "head_dim", &l->head_dim));
-    TRY(import_need(c, "q_lora_rank", &l->q_lora));
-    TRY(import_need(c, "o_lora_rank", &l->o_lora));
-    TRY(import_need(c, "o_groups", &l->o_groups));
-    TRY(import_need(c, "hc_mult", &l->hyper_streams));
-    TRY(read_indexer(c));
-done:
-    return status;
+    return import_need_all(c, keys, ARRAY_LEN(keys));
 }
 
 /* The list goes on past the layers with the draft stages' entries, which are left out. */

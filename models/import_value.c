@@ -33,6 +33,16 @@ hone_status import_need(import_config *c, const char *key, int64_t *out)
     return import_take(c, key, out);
 }
 
+hone_status import_need_all(import_config *c, const import_key *keys, size_t len)
+{
+    hone_status status = HONE_OK;
+
+    for (size_t i = 0; i < len && status == HONE_OK; i++) {
+        status = import_need(c, keys[i].key, (int64_t *)((char *)c->l + keys[i].offset));
+    }
+    return status;
+}
+
 hone_status import_take_any(import_config *c, const char *const *keys, int64_t *out)
 {
     for (size_t i = 0; keys[i] != NULL; i++) {

@@ -1,9 +1,9 @@
 /* test_gpu.c - GPU descriptions: all read, the figures that follow, and what is refused. */
 #include "models/gpu.h"
 
+#include "tests/models/claims.h"
 #include "tests/models/shared_data.h"
 
-#include <check.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -140,12 +140,7 @@ END_TEST
     "issue_slots: 4, shared_bytes_per_clk: 128}\n"
 #define GOOD_END "tensor_tflops: {fp8: 10}\nunverified: [clock_mhz]\n"
 
-static const struct {
-    const char *claim, *text;
-    hone_status status;
-    int line;
-    const char *says;
-} texts[] = {
+static const claim texts[] = {
     {"a plain description is read", GOOD_TOP GOOD_SM GOOD_END, HONE_OK, 0, NULL},
     {"an empty file", "", HONE_BAD_TEXT, -1, NULL},
     {"a list", "- 1\n", HONE_BAD_MODEL, 1, NULL},
@@ -174,16 +169,8 @@ START_TEST(a_text_is_read_or_refused_with_its_line)
     hone_status status =
         gpu_parse("gpu/x.yaml", texts[_i].text, strlen(texts[_i].text), &g, &error);
 
-    ck_assert_msg(status == texts[_i].status, "%s: %s (%s)", texts[_i].claim,
-                  hone_status_name(status), error.message);
+    claim_check(&texts[_i], status, &error);
     ck_assert_str_eq(g.slug, status == HONE_OK ? "x" : "untouched");
-    if (status != HONE_OK && texts[_i].line >= 0) {
-        ck_assert_msg(error.line == texts[_i].line, "%s: line %d, %s", texts[_i].claim, error.line,
-                      error.message);
-    }
-    if (texts[_i].says != NULL) {
-        ck_assert_msg(strstr(error.message, texts[_i].says) != NULL, "%s", error.message);
-    }
 }
 END_TEST
 
@@ -218,11 +205,8 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("models/gpu");
     TCase *tests = tcase_create("gpu");
-    SRunner *runner = srunner_create(suite);
 
-    suite_add_tcase(suite, tests);
     tcase_add_test(tests, every_gpu_is_read);
     tcase_add_loop_test(tests, rates_follow_from_the_data_sheet, 0,
                         sizeof figures / sizeof figures[0]);
@@ -232,8 +216,5 @@ int main(void)
     tcase_add_loop_test(tests, a_text_is_read_or_refused_with_its_line, 0,
                         sizeof texts / sizeof texts[0]);
     tcase_add_loop_test(tests, a_number_out_of_range_is_refused, 0, sizeof edits / sizeof edits[0]);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
+    return claim_run("models/gpu", tests);
 }

@@ -2,9 +2,9 @@
  * is refused by name. */
 #include "models/llm.h"
 
+#include "tests/models/claims.h"
 #include "tests/models/shared_data.h"
 
-#include <check.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -72,12 +72,7 @@ END_TEST
     "\"num_experts\": 8, \"num_experts_per_tok\": 2, \"moe_intermediate_size\": 256"
 #define FP8 "\"quant_method\": \"fp8\", \"weight_block_size\": [128, 128]"
 
-static const struct {
-    const char *claim, *text;
-    hone_status status;
-    int line;
-    const char *says;
-} texts[] = {
+static const claim texts[] = {
     {"a plain config is read", "{" LLAMA "}", HONE_OK, 0, NULL},
     {"experts are read, and the unused size is not", "{" QWEN_MOE "}", HONE_OK, 0, NULL},
     {"an unknown model_type is named, with the known ones",
@@ -137,13 +132,8 @@ START_TEST(a_config_is_read_or_refused_by_name)
     hone_status status =
         llm_import_text("x.json", texts[_i].text, strlen(texts[_i].text), &l, &error);
 
-    ck_assert_msg(status == texts[_i].status, "%s: %s (%s)", texts[_i].claim,
-                  hone_status_name(status), error.message);
+    claim_check(&texts[_i], status, &error);
     ck_assert_str_eq(l.name, status == HONE_OK ? "" : "untouched");
-    ck_assert_int_eq(error.line, texts[_i].line);
-    if (texts[_i].says != NULL) {
-        ck_assert_msg(strstr(error.message, texts[_i].says) != NULL, "%s", error.message);
-    }
 }
 END_TEST
 
@@ -206,7 +196,10 @@ END_TEST
 
 START_TEST(only_a_regular_file_is_read)
 {
-    char folder[] = "/tmp/hone-import-XXXXXX", path[64];
+    char folder[] = "/tmp/hone-import-"
+                    "XXX"
+                    "XXX",
+         path[64];
     llm *l = NULL;
     hone_error error = {0};
 
@@ -228,12 +221,7 @@ START_TEST(only_a_regular_file_is_read)
 }
 END_TEST
 
-static const struct {
-    const char *claim, *text;
-    hone_status status;
-    int line;
-    const char *says;
-} descriptions[] = {
+static const claim descriptions[] = {
     {"a plain description",
      "schema: 1\nhidden: 512\nlayers: 2\nvocab: 100\n"
      "attention: {kind: gqa, heads: 4, kv_heads: 4, head_dim: 128}\ndense: {layers: 2, inter: 9}\n",
@@ -268,12 +256,7 @@ START_TEST(a_description_is_read_or_refused_with_its_line)
     const char *text = descriptions[_i].text;
     hone_status status = llm_parse("llm/x.yaml", text, strlen(text), &l, &error);
 
-    ck_assert_msg(status == descriptions[_i].status, "%s: %s (%s)", descriptions[_i].claim,
-                  hone_status_name(status), error.message);
-    ck_assert_int_eq(error.line, descriptions[_i].line);
-    if (descriptions[_i].says != NULL) {
-        ck_assert_msg(strstr(error.message, descriptions[_i].says) != NULL, "%s", error.message);
-    }
+    claim_check(&descriptions[_i], status, &error);
 }
 END_TEST
 
@@ -290,11 +273,8 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("models/import");
     TCase *tests = tcase_create("import");
-    SRunner *runner = srunner_create(suite);
 
-    suite_add_tcase(suite, tests);
     tcase_add_loop_test(tests, an_import_equals_our_description, 0, sizeof twins / sizeof twins[0]);
     tcase_add_loop_test(tests, a_config_is_read_or_refused_by_name, 0,
                         sizeof texts / sizeof texts[0]);
@@ -305,8 +285,5 @@ int main(void)
     tcase_add_loop_test(tests, a_description_is_read_or_refused_with_its_line, 0,
                         sizeof descriptions / sizeof descriptions[0]);
     tcase_add_test(tests, an_unknown_name_lists_the_known_ones);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
+    return claim_run("models/import", tests);
 }

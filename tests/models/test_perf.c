@@ -2,7 +2,8 @@
  * must never be faster. */
 #include "models/perf.h"
 
-#include <check.h>
+#include "tests/models/claims.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -330,11 +331,8 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("models/perf");
     TCase *tests = tcase_create("perf");
-    SRunner *runner = srunner_create(suite);
 
-    suite_add_tcase(suite, tests);
     tcase_set_timeout(tests, 60);
     tcase_add_test(tests, a_term_is_its_work_over_its_rate);
     tcase_add_loop_test(tests, a_known_kernel_has_its_bound, 0, sizeof kernels / sizeof kernels[0]);
@@ -346,8 +344,5 @@ int main(void)
     tcase_add_test(tests, worse_is_never_faster);
     tcase_add_test(tests, impossible_work_is_refused);
     tcase_add_test(tests, the_roof_is_the_data_sheet);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
+    return claim_run("models/perf", tests);
 }

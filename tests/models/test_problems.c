@@ -3,7 +3,8 @@
 
 #include "core/problem.h"
 
-#include <check.h>
+#include "tests/models/claims.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -235,11 +236,8 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("models/problems");
     TCase *tests = tcase_create("problems");
-    SRunner *runner = srunner_create(suite);
 
-    suite_add_tcase(suite, tests);
     tcase_add_loop_test(tests, a_layer_poses_its_problem, 0, sizeof expected / sizeof expected[0]);
     tcase_add_loop_test(tests, every_gemm_is_fed_and_no_problem_stands_twice, 0,
                         sizeof quantised / sizeof quantised[0]);
@@ -247,8 +245,5 @@ int main(void)
     tcase_add_loop_test(tests, what_cannot_run_is_refused, 0, sizeof refusals / sizeof refusals[0]);
     tcase_add_test(tests, a_reblocked_model_is_refused_where_its_experts_do_not_divide);
     tcase_add_test(tests, the_m_lists_ascend_and_one_holds_the_other);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
+    return claim_run("models/problems", tests);
 }

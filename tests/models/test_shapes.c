@@ -3,9 +3,9 @@
 #include "models/llm.h"
 
 #include "tests/models/expected_shapes.h"
+#include "tests/models/claims.h"
 #include "tests/models/shared_data.h"
 
-#include <check.h>
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -334,12 +334,9 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("models/shapes");
     TCase *tests = tcase_create("shapes");
-    SRunner *runner = srunner_create(suite);
     int models = sizeof totals / sizeof totals[0];
 
-    suite_add_tcase(suite, tests);
     tcase_set_timeout(tests, 60);
     tcase_add_loop_test(tests, parameters_add_up_to_the_published_total, 0, models);
     tcase_add_test(tests, every_model_of_the_folder_has_a_total);
@@ -351,8 +348,5 @@ int main(void)
                         sizeof bad_degrees / sizeof bad_degrees[0]);
     tcase_add_loop_test(tests, an_imported_config_derives_as_the_other_program_says, 0,
                         sizeof configs / sizeof configs[0]);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
+    return claim_run("models/shapes", tests);
 }
