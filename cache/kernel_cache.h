@@ -59,11 +59,11 @@ void kernel_cache_close(kernel_cache *c);
 
 /* Read an entry. *found = false for a miss or a damaged entry (which is dropped). The caller frees
  * *out. */
-hone_status kernel_cache_get(kernel_cache *c, const uint8_t digest[DIGEST_BYTES], bool *found,
+hone_status kernel_cache_get(kernel_cache *c, const uint8_t key[DIGEST_BYTES], bool *found,
                              kernel_entry *out, hone_error *error);
 
 /* Keep an entry; replaces the one there. HONE_BAD_ARGUMENT for one with neither cubin nor PTX. */
-hone_status kernel_cache_put(kernel_cache *c, const uint8_t digest[DIGEST_BYTES],
+hone_status kernel_cache_put(kernel_cache *c, const uint8_t key[DIGEST_BYTES],
                              const kernel_entry *entry, hone_error *error);
 
 /* Compile: fill *out (owned by the cache's caller from then on) or return a failure, which is not
@@ -74,7 +74,7 @@ typedef hone_status (*kernel_make_fn)(void *context, kernel_entry *out, hone_err
  * most `wait_ms`, and then make their own. A maker that is killed frees the others at once. `made`
  * (may be NULL) says whether `make` was called. The caller frees *out. A cache that cannot be
  * written is not a failure: the entry is still returned. */
-hone_status kernel_cache_make(kernel_cache *c, const uint8_t digest[DIGEST_BYTES], uint32_t wait_ms,
+hone_status kernel_cache_make(kernel_cache *c, const uint8_t key[DIGEST_BYTES], uint32_t wait_ms,
                               kernel_make_fn make, void *context, kernel_entry *out, bool *made,
                               hone_error *error);
 
