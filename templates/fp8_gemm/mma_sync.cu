@@ -62,26 +62,42 @@ __device__ __forceinline__ void tile_place(i32 tiles_m, i32 tiles_n, i32 *tile_m
     *tile_n = within / rows;
 }
 
-// B's fragments for one partial sum: tiles of eight columns, two at a time where there are two.
+// Chunk of K step `step` that this lane reads, as a byte offset; `half` of the step's two chunks.
 template <Config C>
-__device__ __forceinline__ void load_b(u32 (&b)[Tile<C>::kSteps][Tile<C>::kTilesN][2], u32 tile, int interval)
+__device__ __forceinline__ u32 step_chunk(int step, u32 half)
+{
+    return ((u32(step) * 2 + half) ^ tile_swizzle<C.block_k>(threadIdx.x % 32)) << 4;
+}
+
+// B's fragments for one step: tiles of eight columns, two at a time where there are two.
+template <Config C>
+__device__ __forceinline__ void load_b(u32 (&b)[Tile<C>::kTilesN][2], u32 tile, int step)
 {
     using T = Tile<C>;
-    const u32 lane = threadIdx.x % 32, swizzle = tile_swizzle<C.block_k>(lane);
+    const u32 lane = threadIdx.x % 32, chunk = step_chunk<C>(step, lane / 8 % 2);
     const u32 pair_row = (lane / 16 * 8 + lane % 8) * C.block_k, single_row = lane % 8 * C.block_k;
-    const u32 half = lane / 8 % 2;
 #pragma unroll
-    for (int s = 0; s < T::kSteps; s++) {
-        const u32 chunk = ((u32(interval * T::kSteps + s) * 2 + half) ^ swizzle) << 4;
+    for (int j = 0; j + 1 < T::kTilesN; j += 2) {
+        u32 r[4];
+        load_matrix4(r, tile + j * 8 * C.block_k + pair_row + chunk);
+        b[j][0] = r[0], b[j][1] = r[1], b[j + 1][0] = r[2], b[j + 1][1] = r[3];
+    }
+    if constexpr (T::kTilesN % 2 == 1) {
+        load_matrix2(b[T::kTilesN - 1], tile + (T::kTilesN - 1) * 8 * C.block_k + single_row + chunk);
+    }
+}
+
+// One step of 16 rows: part += A * B.
+template <Config C>
+__device__ __forceinline__ void multiply_step(float (&part)[Tile<C>::kTilesN][4], u32 a,
+                                              const u32 (&b)[Tile<C>::kTilesN][2], int step)
+{
+    const u32 lane = threadIdx.x % 32;
+    u32 a_part[4];
+    load_matrix4(a_part, a + lane % 16 * C.block_k + step_chunk<C>(step, lane / 16));
 #pragma unroll
-        for (int j = 0; j + 1 < T::kTilesN; j += 2) {
-            u32 r[4];
-            load_matrix4(r, tile + j * 8 * C.block_k + pair_row + chunk);
-            b[s][j][0] = r[0], b[s][j][1] = r[1], b[s][j + 1][0] = r[2], b[s][j + 1][1] = r[3];
-        }
-        if constexpr (T::kTilesN % 2 == 1) {
-            load_matrix2(b[s][T::kTilesN - 1], tile + (T::kTilesN - 1) * 8 * C.block_k + single_row + chunk);
-        }
+    for (int j = 0; j < Tile<C>::kTilesN; j++) {
+        mma_e4m3(part[j], a_part, b[j]);
     }
 }
 
@@ -107,34 +123,50 @@ __device__ __forceinline__ void add_scaled(float (&sum)[Tile<C>::kTilesN][4], co
     }
 }
 
+// One promotion interval, from K step `first` on. Either B's fragments of all its steps are kept while the rows pass, or
+// the partial sums of all rows while the steps pass: whichever takes fewer registers.
+template <Config C>
+__device__ __forceinline__ void multiply_interval(Sums<C> &sum, u32 a, u32 b, const float *a_scales, const float *b_scales,
+                                                  int first)
+{
+    using T = Tile<C>;
+    constexpr bool kKeepB = T::kSteps * 2 + 8 <= T::kTilesM * 4;
+    constexpr int kParts = kKeepB ? 1 : T::kTilesM, kHeld = kKeepB ? T::kSteps : 1;
+    u32 held[kHeld][T::kTilesN][2];
+#pragma unroll
+    for (int s = 0; kKeepB && s < T::kSteps; s++) {
+        load_b<C>(held[s], b, first + s);
+    }
+#pragma unroll
+    for (int i = 0; i < T::kTilesM; i += kParts) {
+        float part[kParts][T::kTilesN][4] = {};
+#pragma unroll
+        for (int s = 0; s < T::kSteps; s++) {
+            if constexpr (!kKeepB) {
+                load_b<C>(held[0], b, first + s);
+            }
+#pragma unroll
+            for (int p = 0; p < kParts; p++) {
+                multiply_step<C>(part[p], a + (i + p) * 16 * C.block_k, held[kKeepB ? s : 0], first + s);
+            }
+        }
+#pragma unroll
+        for (int p = 0; p < kParts; p++) {
+            add_scaled<C>(sum[i + p], part[p], a_scales + (i + p) * 16, b_scales);
+        }
+    }
+}
+
 // One K block of a warp's tile. `a` and `b` are the warp's rows in shared memory, the scales those of this lane.
 template <Config C>
 __device__ __forceinline__ void multiply_block(Sums<C> &sum, u32 a, u32 b, const float *a_scales, const float *b_scales)
 {
     using T = Tile<C>;
-    const u32 lane = threadIdx.x % 32, swizzle = tile_swizzle<C.block_k>(lane);
-    const u32 row = lane % 16 * C.block_k;
+    constexpr int kLinesB = T::ScalesB::kCount / T::ScalesB::kGroups;
 #pragma unroll(T::kTilesM * T::kTilesN <= 8 ? 4 : 1) // overlap intervals where registers are free
     for (int interval = 0; interval < C.block_k / C.promote; interval++) {
-        u32 b_part[T::kSteps][T::kTilesN][2];
-        load_b<C>(b_part, b, interval);
-        const float *a_group = a_scales + interval * C.promote / C.a_gran_k * C.block_m;
-        const float *b_group = b_scales + interval * C.promote / C.b_gran_k * (T::ScalesB::kCount / T::ScalesB::kGroups);
-#pragma unroll
-        for (int i = 0; i < T::kTilesM; i++) {
-            float part[T::kTilesN][4] = {};
-#pragma unroll
-            for (int s = 0; s < T::kSteps; s++) {
-                const u32 chunk = ((u32(interval * T::kSteps + s) * 2 + lane / 16) ^ swizzle) << 4;
-                u32 a_part[4];
-                load_matrix4(a_part, a + i * 16 * C.block_k + row + chunk);
-#pragma unroll
-                for (int j = 0; j < T::kTilesN; j++) {
-                    mma_e4m3(part[j], a_part, b_part[s][j]);
-                }
-            }
-            add_scaled<C>(sum[i], part, a_group + i * 16, b_group);
-        }
+        multiply_interval<C>(sum, a, b, a_scales + interval * C.promote / C.a_gran_k * C.block_m,
+                             b_scales + interval * C.promote / C.b_gran_k * kLinesB, interval * T::kSteps);
     }
 }
 
