@@ -208,8 +208,8 @@ hone_status manifest_value(const manifest *m, const manifest_formula *f, manifes
         return HONE_OK;
     }
     /* `let`s stand in an order in which each needs only earlier ones. */
-    for (uint64_t todo = f->lets & ~values->lets; todo != 0; todo &= todo - 1) {
-        int let = __builtin_ctzll(todo);
+    for (uint64_t missing = f->lets & ~values->lets; missing != 0; missing &= missing - 1) {
+        int let = __builtin_ctzll(missing);
         TRY(expression_evaluate(m->lets[let].value.e, values->slot,
                                 &values->slot[MANIFEST_SLOT_LET + let], error));
         values->lets |= UINT64_C(1) << let;

@@ -86,8 +86,8 @@ hone_status space_check_now(space *s, uint32_t check, manifest_values *values, b
         *holds = g.fits;
         goto done;
     }
-    for (uint64_t todo = c->lets; todo != 0; todo &= todo - 1) {
-        int let = __builtin_ctzll(todo);
+    for (uint64_t missing = c->lets; missing != 0; missing &= missing - 1) {
+        int let = __builtin_ctzll(missing);
         TRY(expression_evaluate(s->lets[let], values->slot, &values->slot[MANIFEST_SLOT_LET + let],
                                 error));
     }
@@ -215,8 +215,9 @@ static hone_status add_pair(space *s, uint32_t check, hone_error *error)
 /* A check's `let`s whose last parameter is bound at `level` come right before it, each once. */
 static void add_step(space *s, uint32_t level, uint32_t check, uint64_t *placed)
 {
-    for (uint64_t todo = s->checks[check].lets & ~*placed; todo != 0; todo &= todo - 1) {
-        uint32_t let = (uint32_t)__builtin_ctzll(todo);
+    for (uint64_t missing = s->checks[check].lets & ~*placed; missing != 0;
+         missing &= missing - 1) {
+        uint32_t let = (uint32_t)__builtin_ctzll(missing);
         uint32_t params = s->m->lets[let].value.params;
         if (params == 0 || last_level(s, params) > level) {
             continue;

@@ -20,11 +20,11 @@ static hone_status make_row(space *s, const space_pair *pair, uint32_t later, ui
     hone_status status = HONE_OK;
     const space_level *from = &s->levels[pair->earlier], *to = &s->levels[later];
     manifest_values values = s->base;
-    space_set row = {0}, todo = to->domain;
+    space_set row = {0}, missing = to->domain;
 
     values.slot[MANIFEST_SLOT_PARAM + from->param] = from->values[value];
-    for (; !space_set_empty(&todo); space_set_drop(&todo, space_set_first(&todo))) {
-        uint32_t v = space_set_first(&todo);
+    for (; !space_set_empty(&missing); space_set_drop(&missing, space_set_first(&missing))) {
+        uint32_t v = space_set_first(&missing);
         bool holds = false;
         values.slot[MANIFEST_SLOT_PARAM + to->param] = to->values[v];
         TRY(space_check_now(s, pair->check, &values, &holds, error));
