@@ -159,7 +159,7 @@ static hone_status consider_all(ranking *r, const manifest *m, space *s, uint64_
                                 bool *whole, hone_error *error)
 {
     hone_status status = HONE_OK;
-    config c;
+    config c = {.len = 0}; /* zero past its values, so that equal configs are equal bytes */
     bool found = true;
 
     *whole = false;
@@ -187,7 +187,7 @@ static hone_status consider_sample(ranking *r, const manifest *m, space *s, uint
 {
     hone_status status = HONE_OK;
     uint64_t seed = DEFAULT_SEED;
-    config c;
+    config c = {.len = 0};
     bool found = true, uniform;
 
     for (uint64_t i = 0; i < budget && found; i++) {

@@ -56,6 +56,7 @@ static void adopt(preparation *p, jit_done *done)
         w++; /* the one that submitted it is still there */
     }
     if (k->status == HONE_OK) {
+        k->spill_bytes = compiled_spill_bytes(done->answer);
         k->status = module_load(p->rt->device, &w->made->plan, done->answer, &k->module, &k->error);
     }
     compiled_free(done->answer);
@@ -162,6 +163,10 @@ static void settle(preparation *p, want *w)
     if (k->module == NULL) {
         w->status = k->status;
         w->error = k->error;
+        return;
+    }
+    /* A choice that nobody timed and that spills gives way to the next one, if there is one. */
+    if (k->spill_bytes > 0 && w->defaults_tried && w->next < w->candidates_len) {
         return;
     }
     w->made->module = k->module;

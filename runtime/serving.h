@@ -29,6 +29,7 @@ typedef struct serving_kernel {
     const manifest *m;
     uint8_t digest[32]; /* of the entries */
     module *module;     /* NULL: failed, see status */
+    int32_t spill_bytes;
     hone_status status;
     hone_error error;
 } serving_kernel;
