@@ -41,6 +41,7 @@ typedef struct space_level {
     uint32_t pairs_len, steps_len, steps_first;
     uint32_t pairs[MANIFEST_MAX_RULES];
     uint32_t frontier; /* parameters bound above that checks from here on read */
+    bool barren;       /* some values above are known to leave nothing from here on */
     bool merges;     /* the frontier leaves out something bound above: what ended once ends again */
     bool free_below; /* no check of this level or below reads this value */
     uint64_t

@@ -128,6 +128,7 @@ static void step_back(space *s, space_walker *w)
     if (w->fruitful[level]) {
         w->fruitful[level - 1] = true;
     } else if (s->levels[level].merges) {
+        s->levels[level].barren = true;
         space_memo_put(&s->memo, space_memo_key(s, w, level), 0);
     }
 }
@@ -138,7 +139,7 @@ static hone_status step_down(space *s, space_walker *w, hone_error *error)
     const uint32_t level = w->depth + 1;
     uint64_t count = 0;
 
-    if (s->levels[level].merges && space_memo_get(&s->memo, space_memo_key(s, w, level), &count) &&
+    if (s->levels[level].barren && space_memo_get(&s->memo, space_memo_key(s, w, level), &count) &&
         count == 0) {
         return HONE_OK;
     }
