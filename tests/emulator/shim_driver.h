@@ -5,6 +5,7 @@
 
 #include "include/hone_emu.h"
 
+#include <check.h>
 #include <cuda.h>
 
 #define SHIM_DRIVER_CALLS(X)                                                                       \
@@ -123,6 +124,9 @@ void shim_driver_load(shim_driver *out);
 /* Loaded, as the GPUs named (comma-separated slugs), initialised, with device 0's primary context
  * current. */
 void shim_driver_start(shim_driver *out, const char *slugs);
+
+/* Runs the suite as Check's environment says and frees it; main's exit status. */
+int shim_driver_run(Suite *suite);
 
 /* Each claim on a result names the call and what the driver calls the result. */
 #define SHIM_OK(d, call)              SHIM_GIVES(d, CUDA_SUCCESS, call)

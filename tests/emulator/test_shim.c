@@ -486,9 +486,5 @@ int main(void)
     tcase_add_test(cases, nothing_is_exported_but_the_driver_and_the_extension_table);
     tcase_add_test(cases, structs_that_cross_the_boundary_have_the_drivers_sizes);
     suite_add_tcase(suite, cases);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return shim_driver_run(suite);
 }

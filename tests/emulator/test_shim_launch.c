@@ -6,7 +6,6 @@
 
 #include <check.h>
 #include <stdbool.h>
-#include <stdlib.h>
 #include <string.h>
 
 static shim_driver d;
@@ -374,9 +373,5 @@ int main(void)
     tcase_add_test(cases, events_read_the_models_clock);
     tcase_add_test(cases, a_function_of_another_context_is_not_launched);
     suite_add_tcase(suite, cases);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return shim_driver_run(suite);
 }

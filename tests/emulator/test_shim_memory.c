@@ -5,7 +5,6 @@
 
 #include <check.h>
 #include <pthread.h>
-#include <stdlib.h>
 #include <string.h>
 
 static shim_driver d;
@@ -248,9 +247,5 @@ int main(void)
     tcase_add_test(cases, streams_have_flags_and_priorities_and_are_always_done);
     tcase_add_test(cases, threads_work_side_by_side);
     suite_add_tcase(suite, cases);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return shim_driver_run(suite);
 }

@@ -5,7 +5,6 @@
 #include "core/status.h"
 
 #include <check.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define HEAD ".version 8.0\n.target sm_80\n.address_size 64\n"
@@ -161,9 +160,5 @@ int main(void)
     tcase_add_test(cases, a_global_variable_has_an_address_and_its_initial_value);
     tcase_add_test(cases, a_library_gives_the_same_kernel);
     suite_add_tcase(suite, cases);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return shim_driver_run(suite);
 }

@@ -5,7 +5,6 @@
 #include "core/status.h"
 
 #include <check.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include <cuda_occupancy.h>
@@ -161,9 +160,5 @@ int main(void)
     tcase_add_loop_test(cases, occupancy_is_what_the_toolkits_header_gives, 0, ARRAY_LEN(gpus));
     tcase_add_test(cases, the_best_block_fills_the_device);
     suite_add_tcase(suite, cases);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return shim_driver_run(suite);
 }
