@@ -17,5 +17,7 @@ int command_devices(int argc, char **argv);
 int command_space(int argc, char **argv);
 int command_report(int argc, char **argv);
 int command_store(int argc, char **argv);
+int command_compile(int argc, char **argv);
+int command_lookup(int argc, char **argv);
 
 #endif

@@ -13,6 +13,8 @@ static const struct {
     {"space", "count the legal configs of templates for a problem", command_space},
     {"report", "print winners, what bounds them, and what was rejected", command_report},
     {"store", "check a store, or list its candidates", command_store},
+    {"compile", "compile a candidate and print what ptxas reports", command_compile},
+    {"lookup", "print what serving would launch for a problem", command_lookup},
     {NULL, NULL, NULL},
 };
 
