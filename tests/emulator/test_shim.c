@@ -159,7 +159,7 @@ START_TEST(contexts_stack_for_each_thread)
     SHIM_OK(&d, cuCtxCreate(&a, NULL, 0, 1));
     SHIM_OK(&d, cuCtxGetDevice(&device));
     ck_assert_int_eq(device, 1);
-    SHIM_OK(&d, cuCtxCreate(&b, NULL, CU_CTX_SCHED_SPIN, 2));
+    SHIM_OK(&d, cuCtxCreate(&b, NULL, CU_CTX_SCHED_SPIN, 1));
     SHIM_OK(&d, cuCtxPopCurrent(&now));
     ck_assert_ptr_eq(now, b);
     SHIM_OK(&d, cuCtxGetCurrent(&now));
