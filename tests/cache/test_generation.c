@@ -1,0 +1,380 @@
+/* test_generation.c - what serving reads: every winner, from read-only media, and never a changed
+ * one. */
+#include "cache/generation.h"
+#include "cache/store.h"
+#include "scratch.h"
+
+#include <check.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <sqlite3.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static scratch dir;
+static hone_error e;
+
+static void setup(void)
+{
+    memset(&e, 0, sizeof e);
+    scratch_make(&dir);
+}
+
+static void teardown(void)
+{
+    chmod(dir.folder, 0700);
+    scratch_remove(&dir);
+}
+
+/* Whether a winner is one that scratch_fill made, in every field that serving uses. */
+static bool is_ours(const generation_winner *w)
+{
+    int i = (int)w->time_ns - 1000;
+    char config[64];
+    device_kind kind = scratch_kind();
+    hone_problem p = scratch_problem(i < 0 || i > 100000 ? 0 : i);
+    store_key key = scratch_key(0, 0, i % 7, config);
+
+    return memcmp(&w->problem, &p, sizeof p) == 0 && w->time_ns == 1000 + i &&
+           strcmp(w->template_name, key.template_name) == 0 && strcmp(w->config, config) == 0 &&
+           memcmp(w->template_digest, key.template_digest, 32) == 0 &&
+           w->timer == STORE_TIMER_EVENTS && w->verdict == STORE_VERDICT_CLEAR &&
+           w->driver == 13000 && strcmp(w->nvrtc, "13.0.88") == 0 &&
+           device_kind_match(w->kind, &kind) == DEVICE_SAME;
+}
+
+START_TEST(every_winner_is_there_and_whole)
+{
+    generation *g = NULL;
+
+    scratch_fill(dir.path, 700);
+    ck_assert_msg(generation_load(dir.path, &g, &e) == HONE_OK, "%s", e.message);
+    ck_assert_uint_eq(generation_len(g), 700);
+    ck_assert_uint_eq(generation_number(g), 1);
+    for (size_t i = 0; i < generation_len(g); i++) {
+        const generation_winner *w = generation_at(g, i);
+        uint8_t key[PROBLEM_KEY_MAX];
+        ck_assert(is_ours(w));
+        ck_assert_uint_eq(problem_key(&w->problem, key), w->key_len);
+        ck_assert_mem_eq(key, w->key, w->key_len);
+    }
+    generation_free(g);
+}
+END_TEST
+
+START_TEST(the_same_winners_pack_to_the_same_digest_and_no_new_generation)
+{
+    generation *a = NULL, *b = NULL;
+    scratch other;
+
+    scratch_make(&other);
+    scratch_fill(dir.path, 20);
+    scratch_fill(other.path, 20);
+    ck_assert_int_eq(generation_load(dir.path, &a, &e), HONE_OK);
+    ck_assert_int_eq(generation_load(other.path, &b, &e), HONE_OK);
+    ck_assert_mem_eq(generation_digest(a), generation_digest(b), 32);
+    generation_free(a);
+    generation_free(b);
+
+    store *s = NULL;
+    uint64_t number = 0;
+    ck_assert_int_eq(store_open(dir.path, STORE_WRITE, &s, &e), HONE_OK);
+    ck_assert_int_eq(store_pack(s, &number, &e), HONE_OK);
+    ck_assert_uint_eq(number, 1);
+    ck_assert_int_eq(store_close(s, &e), HONE_OK);
+    scratch_remove(&other);
+}
+END_TEST
+
+START_TEST(a_store_without_a_generation_says_so)
+{
+    store *s = NULL;
+    generation *g = NULL;
+
+    ck_assert_int_eq(store_open(dir.path, STORE_WRITE, &s, &e), HONE_OK);
+    ck_assert_int_eq(store_close(s, &e), HONE_OK);
+    ck_assert_int_eq(generation_load(dir.path, &g, &e), HONE_NOT_FOUND);
+    ck_assert_ptr_null(g);
+}
+END_TEST
+
+START_TEST(grades_tell_how_far_a_winner_can_be_trusted)
+{
+    generation *g = NULL;
+
+    scratch_fill(dir.path, 1);
+    ck_assert_int_eq(generation_load(dir.path, &g, &e), HONE_OK);
+    const generation_winner *w = generation_at(g, 0);
+    uint8_t text[32];
+    memcpy(text, w->template_digest, sizeof text);
+    ck_assert_int_eq(generation_grade_of(w, text, "13.0.88", 13000), GENERATION_CURRENT);
+    ck_assert_int_eq(generation_grade_of(w, text, "13.0.88", 13010), GENERATION_SUSPECT);
+    ck_assert_int_eq(generation_grade_of(w, text, "12.9.41", 13000), GENERATION_SUSPECT);
+    text[0] ^= 1;
+    ck_assert_int_eq(generation_grade_of(w, text, "13.0.88", 13000), GENERATION_STALE);
+    generation_free(g);
+}
+END_TEST
+
+/* ---- Read-only media. Root may write anything, so that these run as another user (reliability.md
+ * 0.8). ---- */
+
+static int load_as_nobody(void *context)
+{
+    generation *g = NULL;
+    hone_error why = {0};
+
+    (void)context;
+    if (setgroups(0, NULL) != 0 || setgid(65534) != 0 || setuid(65534) != 0) {
+        return 77;
+    }
+    hone_status status = generation_load(dir.path, &g, &why);
+    size_t len = g != NULL ? generation_len(g) : 0;
+    generation_free(g);
+    if (status == HONE_STORE_IO && strstr(why.message, "-wal") != NULL) {
+        return 2;
+    }
+    return status == HONE_OK && len == 5 ? 0 : 1;
+}
+
+/* Runs load_as_nobody in a folder of mode 0555 with a file of mode 0444; false, said loudly, when
+ * not permitted. */
+static bool read_only(int expected)
+{
+    if (geteuid() != 0) {
+        printf("SKIP: read-only as another user needs root to change users\n");
+        return false;
+    }
+    ck_assert_int_eq(chmod(dir.path, 0444), 0);
+    ck_assert_int_eq(chmod(dir.folder, 0555), 0);
+    int got = scratch_wait(scratch_spawn(load_as_nobody, NULL));
+    if (got == 77) {
+        printf("SKIP: this environment does not let us become another user\n");
+        return false;
+    }
+    ck_assert_int_eq(got, expected);
+    return true;
+}
+
+static void copy(const char *from, const char *to)
+{
+    char bytes[65536];
+    FILE *in = fopen(from, "rb"), *out = fopen(to, "wb");
+    size_t len;
+
+    ck_assert_ptr_nonnull(in);
+    ck_assert_ptr_nonnull(out);
+    while ((len = fread(bytes, 1, sizeof bytes, in)) > 0) {
+        ck_assert_uint_eq(fwrite(bytes, 1, len, out), len);
+    }
+    fclose(in);
+    fclose(out);
+    chmod(to, 0444);
+}
+
+/* Leave the file in WAL mode, with or without a -wal that holds rows, as a crash or a careless copy
+ * would. */
+static void into_wal(bool with_rows)
+{
+    sqlite3 *db = NULL;
+    char saved[PATH_MAX], wal[PATH_MAX + 8], wal_saved[PATH_MAX + 8], shm[PATH_MAX + 8];
+
+    snprintf(saved, sizeof saved, "%s/saved.db", dir.folder);
+    snprintf(wal, sizeof wal, "%s-wal", dir.path);
+    snprintf(shm, sizeof shm, "%s-shm", dir.path);
+    snprintf(wal_saved, sizeof wal_saved, "%s/saved.db-wal", dir.folder);
+    ck_assert_int_eq(sqlite3_open(dir.path, &db), SQLITE_OK);
+    ck_assert_int_eq(sqlite3_exec(db,
+                                  "PRAGMA journal_mode=WAL; PRAGMA wal_autocheckpoint=0;"
+                                  "DELETE FROM winners WHERE id=1",
+                                  NULL, NULL, NULL),
+                     SQLITE_OK);
+    copy(dir.path, saved);
+    if (with_rows) {
+        copy(wal, wal_saved);
+    }
+    sqlite3_close(db);
+    unlink(wal);
+    unlink(shm);
+    ck_assert_int_eq(rename(saved, dir.path), 0);
+    if (with_rows) {
+        ck_assert_int_eq(rename(wal_saved, wal), 0);
+    }
+}
+
+START_TEST(a_shipped_store_opens_in_a_read_only_folder)
+{
+    scratch_fill(dir.path, 5);
+    read_only(0);
+}
+END_TEST
+
+START_TEST(even_one_that_was_left_in_wal_mode)
+{
+    scratch_fill(dir.path, 5);
+    into_wal(false);
+    read_only(0);
+}
+END_TEST
+
+START_TEST(rows_in_a_leftover_wal_are_reported_not_left_out)
+{
+    scratch_fill(dir.path, 5);
+    into_wal(true);
+    read_only(2);
+}
+END_TEST
+
+START_TEST(loading_keeps_no_descriptor_and_makes_no_file)
+{
+    generation *g = NULL;
+    char name[PATH_MAX + 8];
+    int before = open("/dev/null", O_RDONLY);
+
+    close(before);
+    scratch_fill(dir.path, 5);
+    ck_assert_int_eq(generation_load(dir.path, &g, &e), HONE_OK);
+    int after = open("/dev/null", O_RDONLY);
+    close(after);
+    ck_assert_int_eq(before, after);
+    snprintf(name, sizeof name, "%s-shm", dir.path);
+    ck_assert_int_ne(access(name, F_OK), 0);
+    generation_free(g);
+}
+END_TEST
+
+/* ---- Damage. SQLite's own check finds a third of flipped bits; the digests must find what is
+ * left. ---- */
+
+static uint8_t *image;
+static size_t image_len;
+
+static void read_image(void)
+{
+    FILE *file = fopen(dir.path, "rb");
+    struct stat st;
+
+    ck_assert_ptr_nonnull(file);
+    ck_assert_int_eq(fstat(fileno(file), &st), 0);
+    image_len = (size_t)st.st_size;
+    image = malloc(image_len);
+    ck_assert_uint_eq(fread(image, 1, image_len, file), image_len);
+    fclose(file);
+}
+
+static int same_row(void *context, const store_row *row)
+{
+    int *changed = context;
+    char config[64], text[512];
+    int i = (int)row->result.time_ns - 1000;
+    hone_problem p = scratch_problem(i < 0 || i > 100000 ? 0 : i);
+    store_key key = scratch_key(0, 0, i % 7, config);
+    store_result want = scratch_result(i);
+
+    hone_problem_format(&p, text, sizeof text, NULL);
+    *changed += strcmp(row->problem_text, text) != 0 || strcmp(row->config, config) != 0 ||
+                strcmp(row->template_name, key.template_name) != 0 ||
+                row->result.time_ns != want.time_ns || row->result.registers != want.registers ||
+                row->result.samples_len != want.samples_len ||
+                memcmp(row->result.samples_ns, want.samples_ns, 3 * sizeof(double)) != 0 ||
+                row->result.cosine != want.cosine || row->kind->sm_count != 78;
+    return 0;
+}
+
+/* What one damaged image gives: served rows that differ from what was stored. Refusal of all is
+ * fine. */
+static void try_image(const uint8_t *bytes, size_t len, int *changed, int *refused)
+{
+    generation *g = NULL;
+    store *s = NULL;
+    FILE *file = fopen(dir.path, "wb");
+
+    ck_assert_ptr_nonnull(file);
+    ck_assert_uint_eq(fwrite(bytes, 1, len, file), len);
+    fclose(file);
+    if (generation_load(dir.path, &g, NULL) == HONE_OK) {
+        for (size_t i = 0; i < generation_len(g); i++) {
+            *changed += is_ours(generation_at(g, i)) ? 0 : 1;
+        }
+    } else {
+        ++*refused;
+    }
+    generation_free(g);
+    if (store_open(dir.path, STORE_READ, &s, NULL) == HONE_OK) {
+        store_candidates(s, NULL, same_row, changed, NULL);
+    }
+    store_close(s, NULL);
+}
+
+START_TEST(no_flipped_bit_changes_what_is_served)
+{
+    uint64_t seed = scratch_seed();
+    int changed = 0, refused = 0;
+
+    scratch_fill(dir.path, 40);
+    read_image();
+    for (int i = 0; i < 3000; i++) {
+        uint64_t at = scratch_random(&seed) % (image_len * 8);
+        image[at / 8] ^= (uint8_t)(1u << at % 8);
+        try_image(image, image_len, &changed, &refused);
+        image[at / 8] ^= (uint8_t)(1u << at % 8);
+        ck_assert_msg(changed == 0, "bit %llu", (unsigned long long)at);
+    }
+    ck_assert_int_gt(refused, 0);
+    free(image);
+}
+END_TEST
+
+START_TEST(nor_does_a_cut_or_a_run_of_noise)
+{
+    uint64_t seed = scratch_seed();
+    int changed = 0, refused = 0;
+
+    scratch_fill(dir.path, 40);
+    read_image();
+    uint8_t *noisy = malloc(image_len);
+    for (int i = 0; i < 600; i++) {
+        size_t len = image_len, at = scratch_random(&seed) % image_len;
+        memcpy(noisy, image, image_len);
+        if (i % 3 == 0) {
+            len = at;
+        }
+        for (size_t k = at; k < at + 64 && k < len; k++) {
+            noisy[k] = (uint8_t)scratch_random(&seed);
+        }
+        try_image(noisy, len, &changed, &refused);
+        ck_assert_int_eq(changed, 0);
+    }
+    ck_assert_int_gt(refused, 0);
+    free(noisy);
+    free(image);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("generation");
+    TCase *tests = tcase_create("generation");
+
+    tcase_set_timeout(tests, 300);
+    tcase_add_checked_fixture(tests, setup, teardown);
+    tcase_add_test(tests, every_winner_is_there_and_whole);
+    tcase_add_test(tests, the_same_winners_pack_to_the_same_digest_and_no_new_generation);
+    tcase_add_test(tests, a_store_without_a_generation_says_so);
+    tcase_add_test(tests, grades_tell_how_far_a_winner_can_be_trusted);
+    tcase_add_test(tests, a_shipped_store_opens_in_a_read_only_folder);
+    tcase_add_test(tests, even_one_that_was_left_in_wal_mode);
+    tcase_add_test(tests, rows_in_a_leftover_wal_are_reported_not_left_out);
+    tcase_add_test(tests, loading_keeps_no_descriptor_and_makes_no_file);
+    tcase_add_test(tests, no_flipped_bit_changes_what_is_served);
+    tcase_add_test(tests, nor_does_a_cut_or_a_run_of_noise);
+    suite_add_tcase(suite, tests);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_ENV);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? 0 : 1;
+}
