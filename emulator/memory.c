@@ -17,7 +17,7 @@ enum {
     PAGE = 4096,   /* red zones and blocks are whole pages, so that freed ones can be dropped */
     GRANULE = 256, /* what an allocation is charged for, in multiples */
     QUARANTINE_MAX = 16384, /* freed ranges kept: a bound on the table, not on what they cover */
-    ARENA_FACTOR = 4, /* arena over capacity: the volume of allocations before addresses repeat */
+    ARENA_FACTOR = 2,       /* arena over capacity: room for gaps and for what is in quarantine */
 };
 
 typedef struct block {
