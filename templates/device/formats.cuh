@@ -1,17 +1,29 @@
-// formats.cuh - narrow number formats: e4m3, bf16, f16, ue8m0. Round to nearest even; e4m3 saturates; NaN is 0x7f.
+// formats.cuh - narrow number formats: e4m3, bf16, f16, ue8m0. Round to nearest even; e4m3
+// saturates; NaN is 0x7f.
 //
-// The hardware converts to e4m3 from sm_89 on; before that the same codes are made by integer arithmetic.
+// The hardware converts to e4m3 from sm_89 on; before that the same codes are made by integer
+// arithmetic.
 #pragma once
 #include "device/types.cuh"
 
 // What a 16-bit float is stored as; distinct types, so that overloads read the right format.
-struct bf16 { u16 bits; };
-struct f16 { u16 bits; };
+struct bf16 {
+    u16 bits;
+};
+struct f16 {
+    u16 bits;
+};
 
 template <int D> struct ElementOf;
-template <> struct ElementOf<F32> { using Type = float; };
-template <> struct ElementOf<BF16> { using Type = bf16; };
-template <> struct ElementOf<F16> { using Type = f16; };
+template <> struct ElementOf<F32> {
+    using Type = float;
+};
+template <> struct ElementOf<BF16> {
+    using Type = bf16;
+};
+template <> struct ElementOf<F16> {
+    using Type = f16;
+};
 
 __device__ __forceinline__ float to_float(float x)
 {
@@ -38,15 +50,16 @@ __device__ __forceinline__ u32 bf16x2_from(float low, float high)
     return pair;
 }
 
-// 2^(code - 127) for codes 1..254 by the exponent field alone; 0 is 2^-127, which is subnormal; 0xff is NaN.
+// 2^(code - 127) for codes 1..254 by the exponent field alone; 0 is 2^-127, which is subnormal;
+// 0xff is NaN.
 __device__ __forceinline__ float ue8m0_decode(u8 code)
 {
     const u32 bits = code == 0 ? 0x00400000u : code == 0xff ? 0x7fffffffu : u32(code) << 23;
     return __uint_as_float(bits);
 }
 
-// The smallest power of two >= s as a ue8m0 code: exponent + (mantissa != 0), clamped to [1, 254]. Bits only: a
-// rounded logarithm is one binade off near powers of two.
+// The smallest power of two >= s as a ue8m0 code: exponent + (mantissa != 0), clamped to [1, 254].
+// Bits only: a rounded logarithm is one binade off near powers of two.
 __device__ __forceinline__ u8 ue8m0_ceil(float s)
 {
     const u32 bits = __float_as_uint(s);

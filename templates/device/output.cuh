@@ -1,4 +1,5 @@
-// output.cuh - runs of fp32 results, rounded to the output's dtype and stored, or added to what is there.
+// output.cuh - runs of fp32 results, rounded to the output's dtype and stored, or added to what is
+// there.
 #pragma once
 #include "device/formats.cuh"
 #include "device/vector.cuh"
@@ -21,8 +22,8 @@ __device__ __forceinline__ void pack_round(Pack<bf16, N> &pack, const float (&x)
     }
 }
 
-// N elements at `to`, of which the first `present` lie within the row; at least one does. Where rows are aligned to
-// whole runs, either all do or none.
+// N elements at `to`, of which the first `present` lie within the row; at least one does. Where
+// rows are aligned to whole runs, either all do or none.
 template <int Align, bool Accumulate, int N, typename T>
 __device__ __forceinline__ void output_run(T *to, float (&x)[N], i32 present)
 {
@@ -47,4 +48,52 @@ __device__ __forceinline__ void output_run(T *to, float (&x)[N], i32 present)
     }
     static_assert(N <= 2 || Align >= N * int(sizeof(T)), "a run that may be cut has two elements");
     to[0] = pack.v[0];
+}
+
+// What a lane holds of the upper or lower eight rows of an mma tile.
+__device__ __forceinline__ float2 row_pair(const float (&tile)[4], int half)
+{
+    return half == 0 ? make_float2(tile[0], tile[1]) : make_float2(tile[2], tile[3]);
+}
+
+// Each lane holds a pair of columns of two neighbouring tiles. Neighbouring lanes exchange pairs,
+// so that the even one has four columns of the first tile and the odd one four of the second:
+// stores twice as wide, whole sectors.
+__device__ __forceinline__ void exchange_pairs(float (&run)[4], float2 first, float2 second,
+                                               bool odd)
+{
+    const float x = __shfl_xor_sync(0xffffffffu, odd ? first.x : second.x, 1);
+    const float y = __shfl_xor_sync(0xffffffffu, odd ? first.y : second.y, 1);
+    run[0] = odd ? x : first.x;
+    run[1] = odd ? y : first.y;
+    run[2] = odd ? second.x : x;
+    run[3] = odd ? second.y : y;
+}
+
+// A warp's sums, tiles of 16 x 8 as mma.sync leaves them, to row-major D [m, n]; the first element
+// is (row, column). What lies past m or n is not stored. The whole warp must take part.
+template <int Align, bool Accumulate, int TilesM, int TilesN, typename T>
+__device__ __forceinline__ void output_tile(const float (&sum)[TilesM][TilesN][4], T *d, i64 stride,
+                                            i32 row, i32 column, i32 m, i32 n)
+{
+    constexpr bool kWide = Align >= 4 * int(sizeof(T)) && TilesN % 2 == 0;
+    const i32 lane = i32(threadIdx.x) % 32;
+    // Wide: an odd lane's run begins in the second tile, two columns before its own pair.
+    const i32 first = column + lane % 4 * 2 + (kWide ? lane % 2 * 6 : 0);
+#pragma unroll
+    for (int i = 0; i < TilesM * 2; i++) {
+        const i32 r = row + i * 8 + lane / 4;
+#pragma unroll
+        for (int j = 0; j < TilesN; j += kWide ? 2 : 1) {
+            const float2 pair = row_pair(sum[i / 2][j], i % 2);
+            const i32 c = first + j * 8;
+            float run[kWide ? 4 : 2] = {pair.x, pair.y};
+            if constexpr (kWide) {
+                exchange_pairs(run, pair, row_pair(sum[i / 2][j + 1], i % 2), lane % 2 == 1);
+            }
+            if (r < m && c < n) {
+                output_run<Align, Accumulate>(d + r * stride + c, run, n - c);
+            }
+        }
+    }
 }

@@ -1,7 +1,8 @@
-// quantise.cuh - a group's scale and payload, made together: the payload is divided by the rounded scale.
+// quantise.cuh - a group's scale and payload, made together: the payload is divided by the rounded
+// scale.
 //
-// The scale rules are hone_scale_rule's; amax is taken over the finite elements. Codes and scales are those of
-// core/numfmt.h, byte for byte.
+// The scale rules are hone_scale_rule's; amax is taken over the finite elements. Codes and scales
+// are those of core/numfmt.h, byte for byte.
 #pragma once
 #include "device/formats.cuh"
 #include "device/vector.cuh"
@@ -14,8 +15,7 @@ __device__ __forceinline__ float finite_magnitude(float x)
 }
 
 // Largest magnitude of one lane's part of a group.
-template <int N>
-__device__ __forceinline__ float pack_amax(const float (&x)[N])
+template <int N> __device__ __forceinline__ float pack_amax(const float (&x)[N])
 {
     float amax = 0.0f;
 #pragma unroll
@@ -34,8 +34,7 @@ __device__ constexpr bool rule_is_pow2(int rule)
     return rule == POW2_AMAX || rule == POW2_SCALE;
 }
 
-template <int Rule>
-__device__ __forceinline__ float group_scale(float amax)
+template <int Rule> __device__ __forceinline__ float group_scale(float amax)
 {
     static_assert(Rule >= POW2_AMAX && Rule <= RAW_TINY, "a rule of hone_scale_rule");
     float s;
@@ -56,7 +55,8 @@ __device__ __forceinline__ Pack<u8, N> pack_quantise(const float (&x)[N], float 
 {
     static_assert(N % 4 == 0, "codes are made four at a time");
     Pack<u8, N> codes;
-    const float inverse = __uint_as_float(0x7f000000u - __float_as_uint(s)); // of a normal power of two
+    const float inverse =
+        __uint_as_float(0x7f000000u - __float_as_uint(s)); // of a normal power of two
     float y[N];
 #pragma unroll
     for (int i = 0; i < N; i++) {
@@ -69,9 +69,9 @@ __device__ __forceinline__ Pack<u8, N> pack_quantise(const float (&x)[N], float 
     return codes;
 }
 
-// Scale number `at` of an array; one that is ue8m0 is a power of two, whose exponent field is the code.
-template <bool Ue8m0>
-__device__ __forceinline__ void store_scale(void *scales, i64 at, float s)
+// Scale number `at` of an array; one that is ue8m0 is a power of two, whose exponent field is the
+// code.
+template <bool Ue8m0> __device__ __forceinline__ void store_scale(void *scales, i64 at, float s)
 {
     if constexpr (Ue8m0) {
         static_cast<u8 *>(scales)[at] = u8(__float_as_uint(s) >> 23);

@@ -1,7 +1,9 @@
-// scale_layout.cuh - where scale (row, group) lies: row, col and tma layouts by two strides, packed ue8m0 by words.
+// scale_layout.cuh - where scale (row, group) lies: row, col and tma layouts by two strides, packed
+// ue8m0 by words.
 //
-// Strides are in elements (bytes for ue8m0) and come from the manifest: row layout (groups, 1), col (1, rows),
-// tma (1, round_up(rows, 4)), packed (4, 4 * round_up(rows, 4)) with four groups in a word, lowest group first.
+// Strides are in elements (bytes for ue8m0) and come from the manifest: row layout (groups, 1), col
+// (1, rows), tma (1, round_up(rows, 4)), packed (4, 4 * round_up(rows, 4)) with four groups in a
+// word, lowest group first.
 #pragma once
 #include "device/types.cuh"
 

@@ -1,31 +1,35 @@
 // scale_tile.cuh - one operand's scales for the K blocks of a GEMM tile, as fp32 in shared memory.
 //
-// The scales of a block are read into registers one block ahead of their use, so that their latency hides behind the
-// tensor cores, whatever their layout and dtype.
+// The scales of a block are read into registers one block ahead of their use, so that their latency
+// hides behind the tensor cores, whatever their layout and dtype.
 #pragma once
 #include "device/formats.cuh"
 #include "device/scale_layout.cuh"
 
-// Lines: entries of the tile for one group, `Step` rows of the operand apart; GranMn rows and GranK elements of K
-// share a scale.
-template <int Lines, int Step, int GranMn, int GranK, int BlockK, int Threads, bool Ue8m0, bool Packed>
+// Lines: entries of the tile for one group, `Step` rows of the operand apart; GranMn rows and GranK
+// elements of K share a scale.
+template <int Lines, int Step, int GranMn, int GranK, int BlockK, int Threads, bool Ue8m0,
+          bool Packed>
 struct ScaleTile {
     static constexpr int kGroups = ceil_div(BlockK, GranK);
     static constexpr int kCount = Lines * kGroups; // floats of shared memory for a block
     static constexpr int kEach = ceil_div(kCount, Threads);
-    static_assert(BlockK % GranK == 0 || GranK % BlockK == 0, "a K block is whole groups or lies in one");
+    static_assert(BlockK % GranK == 0 || GranK % BlockK == 0,
+                  "a K block is whole groups or lies in one");
     static_assert(GranMn == 1 || GranMn % Step == 0, "an entry's rows share one scale");
 
     const void *base;
+    i64 first; // element of the batch's first scale
     i64 row_stride, group_stride;
-    i64 first_group;   // of this batch: not 0 where the batches' groups lie side by side
-    i32 first_row;     // of the tile
-    i32 rows, groups;  // of the operand
+    i64 first_group;  // of this batch: not 0 where the batches' groups lie side by side
+    i32 first_row;    // of the tile
+    i32 rows, groups; // of the operand
     float held[kEach];
 
     __device__ __forceinline__ float read(i32 row, i32 group) const
     {
-        const i64 at = scale_offset<Packed>(row / GranMn, first_group + group, row_stride, group_stride);
+        const i64 at = first + scale_offset<Packed>(row / GranMn, first_group + group, row_stride,
+                                                    group_stride);
         if constexpr (Ue8m0) {
             return ue8m0_decode(static_cast<const u8 *>(base)[at]);
         } else {

@@ -1,12 +1,13 @@
-// tile_copy.cuh - the rows of one operand, brought to shared memory a K block at a time by cp.async.
+// tile_copy.cuh - the rows of one operand, brought to shared memory a K block at a time by
+// cp.async.
 #pragma once
 #include "device/async_copy.cuh"
 #include "device/mma.cuh"
 
-// 16 bytes of which the first `present` exist; the rest become zeros. `from` and `present` are multiples of Align.
-// Below four bytes there is no cp.async: the words are put together here, correct and slow.
-template <int Align>
-__device__ __forceinline__ void copy_chunk(u32 to, const u8 *from, i32 present)
+// 16 bytes of which the first `present` exist; the rest become zeros. `from` and `present` are
+// multiples of Align. Below four bytes there is no cp.async: the words are put together here,
+// correct and slow.
+template <int Align> __device__ __forceinline__ void copy_chunk(u32 to, const u8 *from, i32 present)
 {
     if constexpr (Align >= 4) {
 #pragma unroll
@@ -20,15 +21,14 @@ __device__ __forceinline__ void copy_chunk(u32 to, const u8 *from, i32 present)
         for (int i = 0; i < 16; i++) {
             word[i / 4] |= i < present ? u32(from[i]) << (i % 4 * 8) : 0;
         }
-        asm volatile("st.shared.v4.u32 [%0], {%1, %2, %3, %4};" ::"r"(to), "r"(word[0]), "r"(word[1]), "r"(word[2]),
-                     "r"(word[3])
+        asm volatile("st.shared.v4.u32 [%0], {%1, %2, %3, %4};" ::"r"(to), "r"(word[0]),
+                     "r"(word[1]), "r"(word[2]), "r"(word[3])
                      : "memory");
     }
 }
 
 // A tile of Rows rows by RowBytes bytes of K. Rows and K past the operand's end read as zeros.
-template <int Rows, int RowBytes, int Threads, int Align>
-struct TileCopy {
+template <int Rows, int RowBytes, int Threads, int Align> struct TileCopy {
     static constexpr int kChunks = RowBytes / 16;
 
     const u8 *first; // first row of the tile; a legal address
@@ -36,8 +36,8 @@ struct TileCopy {
     i32 rows;        // that the operand has from the first one on
     i32 k;
 
-    // The source address is advanced, not computed anew for each chunk: many loop-invariant products would be kept in
-    // registers across the main loop.
+    // The source address is advanced, not computed anew for each chunk: many loop-invariant
+    // products would be kept in registers across the main loop.
     __device__ __forceinline__ void load(u32 tile, i32 block) const
     {
         constexpr i32 kStep = Threads / kChunks; // rows from one chunk of a thread to its next
@@ -49,7 +49,8 @@ struct TileCopy {
         for (int t = 0; t < ceil_div(Rows, kStep); t++) {
             const i32 present = row < rows ? k - at : 0;
             if (Rows % kStep == 0 || row < Rows) {
-                copy_chunk<Align>(tile + tile_offset<RowBytes>(row, chunk), present > 0 ? from : first, present);
+                copy_chunk<Align>(tile + tile_offset<RowBytes>(row, chunk),
+                                  present > 0 ? from : first, present);
             }
             row += kStep;
             from += kStep * row_stride;

@@ -1,4 +1,5 @@
-// types.cuh - the integer types and small compile-time helpers that every kernel uses. NVRTC has no <stdint.h>.
+// types.cuh - the integer types and small compile-time helpers that every kernel uses. NVRTC has no
+// <stdint.h>.
 #pragma once
 
 using u8 = unsigned char;
@@ -23,6 +24,7 @@ __host__ __device__ constexpr bool is_pow2(int x)
     return x > 0 && (x & (x - 1)) == 0;
 }
 
-// Values of hone_dtype, hone_scale_rule: frozen numbers, so that a manifest passes a problem's field through.
+// Values of hone_dtype, hone_scale_rule: frozen numbers, so that a manifest passes a problem's
+// field through.
 enum Dtype : int { F32 = 1, BF16 = 2, F16 = 3 };
 enum ScaleRule : int { POW2_AMAX = 1, RAW_AMAX = 2, POW2_SCALE = 3, RAW_TINY = 4 };

@@ -1,9 +1,9 @@
-// vector.cuh - packs of N elements, moved through global memory in pieces as wide as the address allows, 16 bytes at most.
+// vector.cuh - packs of N elements, moved through global memory in pieces as wide as the address
+// allows, 16 bytes at most.
 #pragma once
 #include "device/types.cuh"
 
-template <typename T, int N>
-struct Pack {
+template <typename T, int N> struct Pack {
     static constexpr int kBytes = N * int(sizeof(T));
     static_assert(is_pow2(kBytes), "a pack is one access or whole 16-byte ones");
 
@@ -12,11 +12,21 @@ struct Pack {
 
 // The word type that moves B bytes in one access.
 template <int B> struct Word;
-template <> struct Word<1> { using Type = u8; };
-template <> struct Word<2> { using Type = u16; };
-template <> struct Word<4> { using Type = u32; };
-template <> struct Word<8> { using Type = uint2; };
-template <> struct Word<16> { using Type = uint4; };
+template <> struct Word<1> {
+    using Type = u8;
+};
+template <> struct Word<2> {
+    using Type = u16;
+};
+template <> struct Word<4> {
+    using Type = u32;
+};
+template <> struct Word<8> {
+    using Type = uint2;
+};
+template <> struct Word<16> {
+    using Type = uint4;
+};
 
 // Bytes from place to place, both at multiples of Align.
 template <int Bytes, int Align>

@@ -3,8 +3,7 @@
 #include "device/types.cuh"
 
 // The maximum over each aligned run of `Lanes` lanes, in all of them.
-template <int Lanes>
-__device__ __forceinline__ float lanes_max(float x)
+template <int Lanes> __device__ __forceinline__ float lanes_max(float x)
 {
     static_assert(is_pow2(Lanes) && Lanes <= 32, "runs of 1, 2, 4 ... 32 lanes");
 #pragma unroll

@@ -1,10 +1,12 @@
-// mma_sync.cu - D[b,m,n] = sum over k of A[b,m,k] * SFA * B[b,n,k] * SFB (+ D), e4m3 operands, bf16 or fp32 D.
+// mma_sync.cu - D[b,m,n] = sum over k of A[b,m,k] * SFA * B[b,n,k] * SFB (+ D), e4m3 operands, bf16
+// or fp32 D.
 //
-// One CTA makes a block_m x block_n tile. cp.async fills a ring of `stages` K blocks; warps read them by ldmatrix and
-// multiply with mma.sync m16n8k32. A tensor core of sm_89 keeps 13 fraction bits, so a partial sum lives for `promote`
-// elements of K at most, never across a scale group, and is then added to fp32 registers: sum = fma(sfa * sfb, part, sum).
-// K runs in one fixed order. Tails in M, N and K are zeros in shared memory and are not stored.
-// Domains and launch: mma_sync.yaml.
+// One CTA makes a block_m x block_n tile. cp.async fills a ring of `stages` K blocks; warps read
+// them by ldmatrix and multiply with mma.sync m16n8k32. A tensor core of sm_89 keeps 13 fraction
+// bits, so a partial sum lives for `promote` elements of K at most, never across a scale group, and
+// is then added to fp32 registers: sum = fma(sfa * sfb, part, sum). K runs in one fixed order.
+// Tails in M, N and K are zeros in shared memory and are not stored. Domains and launch:
+// mma_sync.yaml.
 #include "device/output.cuh"
 #include "device/scale_tile.cuh"
 #include "device/tile_copy.cuh"
@@ -22,88 +24,55 @@ struct Config {
     int align; // bytes that operands and rows are multiples of
 };
 
-template <Config C>
-struct Tile {
+template <Config C> struct Tile {
     static constexpr int kThreads = C.warps_m * C.warps_n * 32;
     static constexpr int kWarpM = C.block_m / C.warps_m, kWarpN = C.block_n / C.warps_n;
     static constexpr int kTilesM = kWarpM / 16, kTilesN = kWarpN / 8;
     static constexpr int kSteps = C.promote / 32; // mma.sync along K for one partial sum
     static constexpr int kBytesA = C.block_m * C.block_k, kBytesB = C.block_n * C.block_k;
     static constexpr int kStage = kBytesA + kBytesB;
-    static constexpr bool kColumnScales = C.b_gran_mn == 1; // a scale for each column, else for eight at least
+    static constexpr bool kColumnScales =
+        C.b_gran_mn == 1; // a scale for each column, else for eight at least
 
     using CopyA = TileCopy<C.block_m, C.block_k, kThreads, C.align>;
     using CopyB = TileCopy<C.block_n, C.block_k, kThreads, C.align>;
-    using ScalesA = ScaleTile<C.block_m, 1, 1, C.a_gran_k, C.block_k, kThreads, C.a_ue8m0, C.a_packed>;
-    using ScalesB = ScaleTile<kColumnScales ? C.block_n : C.block_n / 8, kColumnScales ? 1 : 8, C.b_gran_mn, C.b_gran_k,
-                              C.block_k, kThreads, C.b_ue8m0, C.b_packed>;
+    using ScalesA =
+        ScaleTile<C.block_m, 1, 1, C.a_gran_k, C.block_k, kThreads, C.a_ue8m0, C.a_packed>;
+    using ScalesB = ScaleTile<kColumnScales ? C.block_n : C.block_n / 8, kColumnScales ? 1 : 8,
+                              C.b_gran_mn, C.b_gran_k, C.block_k, kThreads, C.b_ue8m0, C.b_packed>;
     static constexpr int kScales = ScalesA::kCount + ScalesB::kCount;
 
     static_assert(C.block_m % (16 * C.warps_m) == 0, "block_m: whole m16 tiles for each warp");
     static_assert(C.block_n % (8 * C.warps_n) == 0, "block_n: whole n8 tiles for each warp");
     static_assert(kThreads >= 32 && kThreads <= 512, "warps: 1 to 16");
-    static_assert(C.promote == 32 || C.promote == 64 || C.promote == 128, "promote: within the unit's 13 bits");
+    static_assert(C.promote == 32 || C.promote == 64 || C.promote == 128,
+                  "promote: within the unit's 13 bits");
     static_assert(C.block_k % C.promote == 0, "promote: divides a K block");
-    static_assert(C.a_gran_k % C.promote == 0 && C.b_gran_k % C.promote == 0, "promote: within one scale group");
+    static_assert(C.a_gran_k % C.promote == 0 && C.b_gran_k % C.promote == 0,
+                  "promote: within one scale group");
     static_assert(C.stages >= 2 && C.raster >= 1 && C.residency >= 1, "stages, raster, residency");
     static_assert(is_pow2(C.align) && C.align <= 16, "align: 1 to 16");
 };
 
-template <Config C>
-using Sums = float[Tile<C>::kTilesM][Tile<C>::kTilesN][4];
+template <Config C> using Sums = float[Tile<C>::kTilesM][Tile<C>::kTilesN][4];
 
-// Tile row and column of this CTA. Runs of `raster` tile rows go through all columns, so that CTAs in flight share B.
+// Tile row and column of this CTA. Runs of `raster` tile rows go through all columns, so that CTAs
+// in flight share B.
 template <Config C>
 __device__ __forceinline__ void tile_place(i32 tiles_m, i32 tiles_n, i32 *tile_m, i32 *tile_n)
 {
-    const i32 run = i32(blockIdx.x) / (C.raster * tiles_n), within = i32(blockIdx.x) % (C.raster * tiles_n);
+    const i32 run = i32(blockIdx.x) / (C.raster * tiles_n),
+              within = i32(blockIdx.x) % (C.raster * tiles_n);
     const i32 rows = min(C.raster, tiles_m - run * C.raster);
     *tile_m = run * C.raster + within % rows;
     *tile_n = within / rows;
 }
 
-// Chunk of K step `step` that this lane reads, as a byte offset; `half` of the step's two chunks.
+// Add a partial sum of 16 rows to fp32: a scale for rows lane/4 and lane/4 + 8, and for each tile
+// or column of B.
 template <Config C>
-__device__ __forceinline__ u32 step_chunk(int step, u32 half)
-{
-    return ((u32(step) * 2 + half) ^ tile_swizzle<C.block_k>(threadIdx.x % 32)) << 4;
-}
-
-// B's fragments for one step: tiles of eight columns, two at a time where there are two.
-template <Config C>
-__device__ __forceinline__ void load_b(u32 (&b)[Tile<C>::kTilesN][2], u32 tile, int step)
-{
-    using T = Tile<C>;
-    const u32 lane = threadIdx.x % 32, chunk = step_chunk<C>(step, lane / 8 % 2);
-    const u32 pair_row = (lane / 16 * 8 + lane % 8) * C.block_k, single_row = lane % 8 * C.block_k;
-#pragma unroll
-    for (int j = 0; j + 1 < T::kTilesN; j += 2) {
-        u32 r[4];
-        load_matrix4(r, tile + j * 8 * C.block_k + pair_row + chunk);
-        b[j][0] = r[0], b[j][1] = r[1], b[j + 1][0] = r[2], b[j + 1][1] = r[3];
-    }
-    if constexpr (T::kTilesN % 2 == 1) {
-        load_matrix2(b[T::kTilesN - 1], tile + (T::kTilesN - 1) * 8 * C.block_k + single_row + chunk);
-    }
-}
-
-// One step of 16 rows: part += A * B.
-template <Config C>
-__device__ __forceinline__ void multiply_step(float (&part)[Tile<C>::kTilesN][4], u32 a,
-                                              const u32 (&b)[Tile<C>::kTilesN][2], int step)
-{
-    const u32 lane = threadIdx.x % 32;
-    u32 a_part[4];
-    load_matrix4(a_part, a + lane % 16 * C.block_k + step_chunk<C>(step, lane / 16));
-#pragma unroll
-    for (int j = 0; j < Tile<C>::kTilesN; j++) {
-        mma_e4m3(part[j], a_part, b[j]);
-    }
-}
-
-// Add a partial sum of 16 rows to fp32: a scale for rows lane/4 and lane/4 + 8, and for each tile or column of B.
-template <Config C>
-__device__ __forceinline__ void add_scaled(float (&sum)[Tile<C>::kTilesN][4], const float (&part)[Tile<C>::kTilesN][4],
+__device__ __forceinline__ void add_scaled(float (&sum)[Tile<C>::kTilesN][4],
+                                           const float (&part)[Tile<C>::kTilesN][4],
                                            const float *a_scales, const float *b_scales)
 {
     const float low = a_scales[0], high = a_scales[8];
@@ -123,11 +92,12 @@ __device__ __forceinline__ void add_scaled(float (&sum)[Tile<C>::kTilesN][4], co
     }
 }
 
-// One promotion interval, from K step `first` on. Either B's fragments of all its steps are kept while the rows pass, or
-// the partial sums of all rows while the steps pass: whichever takes fewer registers.
+// One promotion interval, from K step `first` on. Either B's fragments of all its steps are kept
+// while the rows pass, or the partial sums of all rows while the steps pass: whichever takes fewer
+// registers.
 template <Config C>
-__device__ __forceinline__ void multiply_interval(Sums<C> &sum, u32 a, u32 b, const float *a_scales, const float *b_scales,
-                                                  int first)
+__device__ __forceinline__ void multiply_interval(Sums<C> &sum, u32 a, u32 b, const float *a_scales,
+                                                  const float *b_scales, int first)
 {
     using T = Tile<C>;
     constexpr bool kKeepB = T::kSteps * 2 + 8 <= T::kTilesM * 4;
@@ -135,7 +105,7 @@ __device__ __forceinline__ void multiply_interval(Sums<C> &sum, u32 a, u32 b, co
     u32 held[kHeld][T::kTilesN][2];
 #pragma unroll
     for (int s = 0; kKeepB && s < T::kSteps; s++) {
-        load_b<C>(held[s], b, first + s);
+        load_columns<C.block_k>(held[s], b, first + s);
     }
 #pragma unroll
     for (int i = 0; i < T::kTilesM; i += kParts) {
@@ -143,11 +113,12 @@ __device__ __forceinline__ void multiply_interval(Sums<C> &sum, u32 a, u32 b, co
 #pragma unroll
         for (int s = 0; s < T::kSteps; s++) {
             if constexpr (!kKeepB) {
-                load_b<C>(held[0], b, first + s);
+                load_columns<C.block_k>(held[0], b, first + s);
             }
 #pragma unroll
             for (int p = 0; p < kParts; p++) {
-                multiply_step<C>(part[p], a + (i + p) * 16 * C.block_k, held[kKeepB ? s : 0], first + s);
+                multiply_step<C.block_k>(part[p], a + (i + p) * 16 * C.block_k,
+                                         held[kKeepB ? s : 0], first + s);
             }
         }
 #pragma unroll
@@ -157,123 +128,140 @@ __device__ __forceinline__ void multiply_interval(Sums<C> &sum, u32 a, u32 b, co
     }
 }
 
-// One K block of a warp's tile. `a` and `b` are the warp's rows in shared memory, the scales those of this lane.
+// One K block of a warp's tile. `a` and `b` are the warp's rows in shared memory, the scales those
+// of this lane.
 template <Config C>
-__device__ __forceinline__ void multiply_block(Sums<C> &sum, u32 a, u32 b, const float *a_scales, const float *b_scales)
+__device__ __forceinline__ void multiply_block(Sums<C> &sum, u32 a, u32 b, const float *a_scales,
+                                               const float *b_scales)
 {
     using T = Tile<C>;
     constexpr int kLinesB = T::ScalesB::kCount / T::ScalesB::kGroups;
-#pragma unroll(T::kTilesM * T::kTilesN <= 8 ? 4 : 1) // overlap intervals where registers are free
+    constexpr int kUnroll =
+        T::kTilesM * T::kTilesN <= 8 ? 4 : 1; // overlap where registers are free
+#pragma unroll(kUnroll)
     for (int interval = 0; interval < C.block_k / C.promote; interval++) {
         multiply_interval<C>(sum, a, b, a_scales + interval * C.promote / C.a_gran_k * C.block_m,
-                             b_scales + interval * C.promote / C.b_gran_k * kLinesB, interval * T::kSteps);
+                             b_scales + interval * C.promote / C.b_gran_k * kLinesB,
+                             interval * T::kSteps);
     }
 }
 
-// What a lane holds of the upper or lower eight rows of a tile.
-__device__ __forceinline__ float2 row_pair(const float (&tile)[4], int half)
-{
-    return half == 0 ? make_float2(tile[0], tile[1]) : make_float2(tile[2], tile[3]);
-}
+// The ring of K blocks in shared memory, and what fills it.
+template <Config C> struct Pipeline {
+    using T = Tile<C>;
 
-// Each lane holds a pair of columns of two neighbouring tiles. Neighbouring lanes exchange pairs, so that the even one has
-// four columns of the first tile and the odd one four of the second: stores twice as wide, whole sectors.
-__device__ __forceinline__ void exchange_pairs(float (&run)[4], float2 first, float2 second, bool odd)
-{
-    const float x = __shfl_xor_sync(0xffffffffu, odd ? first.x : second.x, 1);
-    const float y = __shfl_xor_sync(0xffffffffu, odd ? first.y : second.y, 1);
-    run[0] = odd ? x : first.x;
-    run[1] = odd ? y : first.y;
-    run[2] = odd ? second.x : x;
-    run[3] = odd ? second.y : y;
-}
+    typename T::CopyA copy_a;
+    typename T::CopyB copy_b;
+    typename T::ScalesA scales_a;
+    typename T::ScalesB scales_b;
+    u32 ring;      // shared address of the first stage
+    float *scales; // two blocks' scales, behind the stages
+    i32 blocks;
 
-// A warp's tile, whose first element is (row, column) of the batch's D.
-template <Config C, typename E>
-__device__ __forceinline__ void store_tile(const Sums<C> &sum, E *d, i64 stride, i32 row, i32 column, i32 m, i32 n)
+    __device__ __forceinline__ u32 stage(i32 block) const
+    {
+        return ring + block % C.stages * T::kStage;
+    }
+
+    __device__ __forceinline__ float *slot(i32 block) const
+    {
+        return scales + block % 2 * T::kScales;
+    }
+
+    __device__ __forceinline__ void load(i32 block) const
+    {
+        if (block < blocks) {
+            copy_a.load(stage(block), block);
+            copy_b.load(stage(block) + T::kBytesA, block);
+        }
+        async_commit(); // also when empty: async_wait counts groups
+    }
+
+    __device__ __forceinline__ void fetch_scales(i32 block)
+    {
+        scales_a.fetch(block);
+        scales_b.fetch(block);
+    }
+
+    // Of `block`, fetched before; then start on the block after it.
+    __device__ __forceinline__ void store_scales(i32 block)
+    {
+        scales_a.store(slot(block));
+        scales_b.store(slot(block) + T::ScalesA::kCount);
+        fetch_scales(block + 1);
+    }
+};
+
+// All K blocks of a warp's tile.
+template <Config C>
+__device__ __forceinline__ void multiply_all(Sums<C> &sum, Pipeline<C> &line, i32 warp_m,
+                                             i32 warp_n)
 {
     using T = Tile<C>;
-    constexpr bool kWide = C.align >= 4 * int(sizeof(E)) && T::kTilesN % 2 == 0;
     const i32 lane = i32(threadIdx.x) % 32;
-#pragma unroll
-    for (int i = 0; i < T::kTilesM * 2; i++) {
-        const i32 r = row + i * 8 + lane / 4;
-#pragma unroll
-        for (int j = 0; j < T::kTilesN; j += kWide ? 2 : 1) {
-            const float2 pair = row_pair(sum[i / 2][j], i % 2);
-            float run[kWide ? 4 : 2] = {pair.x, pair.y};
-            i32 c = column + j * 8 + lane % 4 * 2;
-            if constexpr (kWide) {
-                exchange_pairs(run, pair, row_pair(sum[i / 2][j + 1], i % 2), lane % 2 == 1);
-                c += lane % 2 * 6; // the second tile's four columns, of which the upper two are this lane's own
-            }
-            if (r < m && c < n) {
-                output_run<C.align, C.accumulate>(d + r * stride + c, run, n - c);
-            }
-        }
+    const i32 line_a = warp_m + lane / 4;
+    const i32 line_b = T::kColumnScales ? warp_n + lane % 4 * 2 : warp_n / 8;
+
+    for (int s = 0; s < C.stages - 1; s++) {
+        line.load(s);
+    }
+    line.fetch_scales(0);
+    line.store_scales(0);
+    for (i32 block = 0; block < line.blocks; block++) {
+        async_wait<C.stages - 2>();
+        __syncthreads(); // this block is in place, and all warps are done with the one before
+        line.load(block + C.stages - 1);
+        line.store_scales(block + 1);
+        const u32 stage = line.stage(block);
+        const float *slot = line.slot(block);
+        multiply_block<C>(sum, stage + warp_m * C.block_k, stage + T::kBytesA + warp_n * C.block_k,
+                          slot + line_a, slot + T::ScalesA::kCount + line_b);
     }
 }
 
-// Strides are in elements. a_first_group: groups of A's scales from batch to batch, where the batches lie side by side.
+// Strides are in elements. a_first_group: groups of A's scales from batch to batch, where the
+// batches lie side by side.
 template <Config C>
 __global__ void __launch_bounds__(Tile<C>::kThreads, C.residency)
-    fp8_gemm_mma_sync(const u8 *__restrict__ a, const void *__restrict__ a_scale, const u8 *__restrict__ b,
-                      const void *__restrict__ b_scale, void *d, i32 m, i32 n, i32 k, i64 a_row, i64 a_batch, i64 d_row,
-                      i64 d_batch, i64 a_scale_row, i64 a_scale_group, i64 a_scale_batch, i64 a_first_group,
-                      i64 b_scale_row, i64 b_scale_group, i64 b_scale_batch)
+    fp8_gemm_mma_sync(const u8 *__restrict__ a, const void *__restrict__ a_scale,
+                      const u8 *__restrict__ b, const void *__restrict__ b_scale, void *d, i32 m,
+                      i32 n, i32 k, i64 a_row, i64 a_batch, i64 d_row, i64 d_batch, i64 a_scale_row,
+                      i64 a_scale_group, i64 a_scale_batch, i64 a_first_group, i64 b_scale_row,
+                      i64 b_scale_group, i64 b_scale_batch)
 {
     using T = Tile<C>;
+    using Out = typename ElementOf<C.out_f32 ? F32 : BF16>::Type;
     extern __shared__ __align__(128) u8 shared[];
-    float *const scales = reinterpret_cast<float *>(shared + C.stages * T::kStage);
-    const u32 ring = shared_address(shared);
     const i64 batch = blockIdx.z;
     i32 tile_m, tile_n;
     tile_place<C>(ceil_div(m, C.block_m), ceil_div(n, C.block_n), &tile_m, &tile_n);
-    const i32 m0 = tile_m * C.block_m, n0 = tile_n * C.block_n, blocks = ceil_div(k, C.block_k);
-
-    const typename T::CopyA copy_a{a + batch * a_batch + m0 * a_row, a_row, m - m0, k};
-    const typename T::CopyB copy_b{b + (batch * n + n0) * k, k, n - n0, k};
-    typename T::ScalesA scales_a{static_cast<const u8 *>(a_scale) + batch * a_scale_batch * (C.a_ue8m0 ? 1 : 4), a_scale_row,
-                                 a_scale_group, batch * a_first_group, m0, m, ceil_div(k, C.a_gran_k), {}};
-    typename T::ScalesB scales_b{static_cast<const u8 *>(b_scale) + batch * b_scale_batch * (C.b_ue8m0 ? 1 : 4), b_scale_row,
-                                 b_scale_group, 0, n0, n, ceil_div(k, C.b_gran_k), {}};
-    const auto load = [&](i32 block) {
-        const u32 stage = ring + block % C.stages * T::kStage;
-        if (block < blocks) {
-            copy_a.load(stage, block);
-            copy_b.load(stage + T::kBytesA, block);
-        }
-        async_commit(); // also when empty: async_wait counts groups
+    const i32 m0 = tile_m * C.block_m, n0 = tile_n * C.block_n;
+    Pipeline<C> line{
+        .copy_a = {a + batch * a_batch + m0 * a_row, a_row, m - m0, k},
+        .copy_b = {b + (batch * n + n0) * k, k, n - n0, k},
+        .scales_a = {.base = a_scale,
+                     .first = batch * a_scale_batch,
+                     .row_stride = a_scale_row,
+                     .group_stride = a_scale_group,
+                     .first_group = batch * a_first_group,
+                     .first_row = m0,
+                     .rows = m,
+                     .groups = ceil_div(k, C.a_gran_k)},
+        .scales_b = {.base = b_scale,
+                     .first = batch * b_scale_batch,
+                     .row_stride = b_scale_row,
+                     .group_stride = b_scale_group,
+                     .first_row = n0,
+                     .rows = n,
+                     .groups = ceil_div(k, C.b_gran_k)},
+        .ring = shared_address(shared),
+        .scales = reinterpret_cast<float *>(shared + C.stages * T::kStage),
+        .blocks = ceil_div(k, C.block_k),
     };
-    const auto store_scales = [&](i32 block) { // of `block`, and start on the one after it
-        float *slot = scales + block % 2 * T::kScales;
-        scales_a.store(slot);
-        scales_b.store(slot + T::ScalesA::kCount);
-        scales_a.fetch(block + 1);
-        scales_b.fetch(block + 1);
-    };
-
-    for (int s = 0; s < C.stages - 1; s++) {
-        load(s);
-    }
-    scales_a.fetch(0);
-    scales_b.fetch(0);
-    store_scales(0);
-
-    const i32 lane = i32(threadIdx.x) % 32, warp = i32(threadIdx.x) / 32;
+    const i32 warp = i32(threadIdx.x) / 32;
     const i32 warp_m = warp % C.warps_m * T::kWarpM, warp_n = warp / C.warps_m * T::kWarpN;
-    const i32 lane_a = warp_m + lane / 4, lane_b = T::kColumnScales ? warp_n + lane % 4 * 2 : warp_n / 8;
     Sums<C> sum = {};
-    for (i32 block = 0; block < blocks; block++) {
-        async_wait<C.stages - 2>();
-        __syncthreads(); // the block's data and scales are in place, and all are done with the one before
-        load(block + C.stages - 1);
-        store_scales(block + 1);
-        const u32 stage = ring + block % C.stages * T::kStage;
-        const float *slot = scales + block % 2 * T::kScales;
-        multiply_block<C>(sum, stage + warp_m * C.block_k, stage + T::kBytesA + warp_n * C.block_k, slot + lane_a,
-                          slot + T::ScalesA::kCount + lane_b);
-    }
-    using Out = typename ElementOf<C.out_f32 ? F32 : BF16>::Type;
-    store_tile<C>(sum, static_cast<Out *>(d) + batch * d_batch, d_row, m0 + warp_m, n0 + warp_n, m, n);
+    multiply_all<C>(sum, line, warp_m, warp_n);
+    output_tile<C.align, C.accumulate>(sum, static_cast<Out *>(d) + batch * d_batch, d_row,
+                                       m0 + warp_m, n0 + warp_n, m, n);
 }
