@@ -1,6 +1,6 @@
 /* llm.c - architectures: opens them by name or path, reads their YAML, and refuses impossible ones.
  */
-#include "models/llm.h"
+#include "models/weights.h"
 
 #include "models/fields.h"
 #include "models/names.h"
@@ -154,6 +154,22 @@ static hone_status check_quant(const llm_quant *q, const char *what, const char 
     return HONE_OK;
 }
 
+/* A size that was left out shows as a matrix without rows or columns. */
+static hone_status check_weights(const llm *l, const char *source, hone_error *error)
+{
+    weight list[WEIGHTS_MAX];
+    size_t len = weights_list(l, list);
+
+    for (size_t i = 0; i < len; i++) {
+        if (list[i].n < 1 || list[i].k < 1 || list[i].batch < 1) {
+            return status_set(error, HONE_BAD_MODEL, source, 0,
+                              "%s would be %lld x %lld: a size of it is missing", list[i].use,
+                              (long long)list[i].n, (long long)list[i].k);
+        }
+    }
+    return HONE_OK;
+}
+
 hone_status llm_check(const llm *l, const char *source, hone_error *error)
 {
     hone_status status = HONE_OK;
@@ -190,6 +206,7 @@ hone_status llm_check(const llm *l, const char *source, hone_error *error)
     }
     TRY(check_quant(&l->weights, "weights", source, error));
     TRY(check_quant(&l->routed, "routed experts", source, error));
+    TRY(check_weights(l, source, error));
 done:
     return status;
 }

@@ -19,10 +19,11 @@ typedef struct problem_list {
 static hone_status add(problem_list *list, const hone_problem *problem, const shape *s,
                        hone_error *error)
 {
-    hone_status status = hone_problem_check(problem, error);
+    hone_error why = {0};
+    hone_status status = hone_problem_check(problem, &why);
 
     if (status != HONE_OK) {
-        return status;
+        return status_set(error, status, NULL, 0, "%s: %s", s->use, why.message);
     }
     for (size_t i = 0; i < list->len; i++) {
         if (memcmp(&list->at[i].problem, problem, sizeof *problem) == 0) {

@@ -1,6 +1,8 @@
 /* weights.c - the rules of shapes.md 2.1: from an architecture to its matrices. */
 #include "models/weights.h"
 
+#include "core/problem.h"
+
 #include <assert.h>
 
 typedef struct weight_list {
@@ -36,10 +38,16 @@ static void put_indexer(weight_list *list)
                        .layers = layers});
 }
 
+/* A cache whose rows no record of ours describes has no shape: nothing could quantise into it. */
 static void put_kv(weight_list *list, const char *use, hone_record record, int64_t k,
                    int64_t layers)
 {
-    record.version = 1;
+    record_layout layout;
+
+    if (record_layout_of(&record, SHAPES_PAGE_TOKENS, &layout, NULL) != HONE_OK ||
+        layout.input_dims != k) {
+        return;
+    }
     put(list, (weight){.use = use,
                        .split = WEIGHT_KV,
                        .n = 1,

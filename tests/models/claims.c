@@ -13,6 +13,40 @@ void claim_check(const claim *c, hone_status status, const hone_error *error)
                   error->message);
 }
 
+/* A step of a fixed generator. */
+static uint64_t next(uint64_t *state)
+{
+    *state = *state * 6364136223846793005u + 1442695040888963407u;
+    return *state >> 33;
+}
+
+size_t claim_mutate(const char *text, size_t len, uint64_t seed, char *to)
+{
+    static const char bytes[] = "0123456789-.:,{}[]\"' #&*!|>%@\n\t\xff";
+    uint64_t state = seed;
+    size_t edits = 1 + next(&state) % 4;
+
+    memcpy(to, text, len);
+    for (size_t i = 0; i < edits && len > 1; i++) {
+        size_t at = next(&state) % len, other = next(&state) % len;
+
+        switch (next(&state) % 3) {
+        case 0:
+            to[at] = bytes[next(&state) % (sizeof bytes - 1)];
+            break;
+        case 1:
+            memmove(to + at, to + at + 1, len - at - 1);
+            len--;
+            break;
+        default:
+            to[at] = text[other];
+            break;
+        }
+    }
+    to[len] = '\0';
+    return len;
+}
+
 int claim_run(const char *name, TCase *tests)
 {
     Suite *suite = suite_create(name);

@@ -16,6 +16,10 @@ typedef struct claim {
 
 void claim_check(const claim *c, hone_status status, const hone_error *error);
 
+/* Copy `text` into `to` (as long, NUL-terminated) with a few bytes changed, dropped or swapped: the
+ * same for the same seed. Returns the length. */
+size_t claim_mutate(const char *text, size_t len, uint64_t seed, char *to);
+
 /* Run the one case of a suite; main's exit status. */
 int claim_run(const char *name, TCase *tests);
 

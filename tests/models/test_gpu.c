@@ -1,5 +1,6 @@
 /* test_gpu.c - GPU descriptions: all read, the figures that follow, and what is refused. */
 #include "models/gpu.h"
+#include "models/names.h"
 
 #include "tests/models/claims.h"
 #include "tests/models/shared_data.h"
@@ -203,6 +204,25 @@ START_TEST(a_number_out_of_range_is_refused)
 }
 END_TEST
 
+START_TEST(a_damaged_description_is_read_or_refused)
+{
+    const embedded_file *file = models_file("gpu", models_gpu_names[_i]);
+    char text[4096];
+
+    ck_assert_uint_lt(embedded_len(file), sizeof text);
+    for (uint64_t seed = 0; seed < 200; seed++) {
+        size_t len = claim_mutate(file->bytes, embedded_len(file), seed, text);
+        gpu g = {.facts.sm_count = -1};
+        hone_error error = {0};
+        hone_status status = gpu_parse("x", text, len, &g, &error);
+
+        ck_assert_int_ne(g.facts.sm_count, status == HONE_OK ? -1 : 0);
+        ck_assert_msg((status == HONE_OK) == (error.message[0] == '\0'), "%s", error.message);
+        ck_assert(status != HONE_OK || g.facts.sm_count >= 1);
+    }
+}
+END_TEST
+
 int main(void)
 {
     TCase *tests = tcase_create("gpu");
@@ -216,5 +236,7 @@ int main(void)
     tcase_add_loop_test(tests, a_text_is_read_or_refused_with_its_line, 0,
                         sizeof texts / sizeof texts[0]);
     tcase_add_loop_test(tests, a_number_out_of_range_is_refused, 0, sizeof edits / sizeof edits[0]);
+    tcase_add_loop_test(tests, a_damaged_description_is_read_or_refused, 0,
+                        (int)models_names_len(models_gpu_names));
     return claim_run("models/gpu", tests);
 }

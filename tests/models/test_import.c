@@ -1,6 +1,7 @@
 /* test_import.c - a Hugging Face config.json becomes the same architecture as our description, or
  * is refused by name. */
 #include "models/llm.h"
+#include "models/names.h"
 
 #include "tests/models/claims.h"
 #include "tests/models/shared_data.h"
@@ -260,6 +261,67 @@ START_TEST(a_description_is_read_or_refused_with_its_line)
 }
 END_TEST
 
+/* What was read, however damaged, can be derived from; what was not says why. */
+static void check_survives(hone_status status, const llm *l, const hone_error *error)
+{
+    static const int64_t m[] = {1, 4096};
+    llm_problem *problems = NULL;
+    shape *shapes = NULL;
+    size_t len = 0;
+    double total = 0;
+
+    if (status != HONE_OK) {
+        ck_assert_str_ne(error->message, "");
+        ck_assert(status == HONE_BAD_TEXT || status == HONE_BAD_MODEL || status == HONE_LIMIT);
+        return;
+    }
+    for (int tp = 1; tp <= 64; tp *= 4) {
+        ck_assert_int_eq(llm_shapes(l, tp, 2 * tp, &shapes, &len, NULL), HONE_OK);
+        free(shapes);
+        problems = NULL;
+        if (llm_problems(l, tp, 2 * tp, m, 2, NULL, &problems, &len, NULL) == HONE_OK) {
+            free(problems);
+        }
+    }
+    ck_assert_int_eq(llm_parameters(l, &total, NULL), HONE_OK);
+    ck_assert(total > 0);
+}
+
+START_TEST(a_damaged_description_is_read_or_refused)
+{
+    const embedded_file *file = models_file("llm", models_llm_names[_i]);
+    char text[4096];
+
+    ck_assert_uint_lt(embedded_len(file), sizeof text);
+    for (uint64_t seed = 0; seed < 400; seed++) {
+        size_t len = claim_mutate(file->bytes, embedded_len(file), seed, text);
+        hone_error error = {0};
+        llm l;
+        hone_status status = llm_parse("x", text, len, &l, &error);
+
+        check_survives(status, &l, &error);
+    }
+}
+END_TEST
+
+START_TEST(a_damaged_config_is_read_or_refused)
+{
+    static const char *const configs[] = {"{" LLAMA "}",
+                                          "{" QWEN_MOE ", \"quantization_config\": {" FP8 "}}"};
+    char text[4096];
+
+    for (uint64_t seed = 0; seed < 4000; seed++) {
+        const char *config = configs[seed % 2];
+        size_t len = claim_mutate(config, strlen(config), seed, text);
+        hone_error error = {0};
+        llm l;
+        hone_status status = llm_import_text("x", text, len, &l, &error);
+
+        check_survives(status, &l, &error);
+    }
+}
+END_TEST
+
 START_TEST(an_unknown_name_lists_the_known_ones)
 {
     llm *l = NULL;
@@ -284,6 +346,9 @@ int main(void)
     tcase_add_test(tests, only_a_regular_file_is_read);
     tcase_add_loop_test(tests, a_description_is_read_or_refused_with_its_line, 0,
                         sizeof descriptions / sizeof descriptions[0]);
+    tcase_add_loop_test(tests, a_damaged_description_is_read_or_refused, 0,
+                        (int)models_names_len(models_llm_names));
+    tcase_add_test(tests, a_damaged_config_is_read_or_refused);
     tcase_add_test(tests, an_unknown_name_lists_the_known_ones);
     return claim_run("models/import", tests);
 }
