@@ -1,0 +1,208 @@
+/* inputs.c - the operands of each op. */
+#include "bench/inputs_parts.h"
+#include "bench/random.h"
+#include "bench/verify.h"
+
+#include "core/numfmt.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static int64_t ceil_div(int64_t a, int64_t b)
+{
+    return a / b + (a % b != 0);
+}
+
+static hone_status fill_matrix(const hone_fp8_gemm *p, bool is_a, inputs_kind kind, uint64_t seed,
+                               const inputs *in, hone_error *error)
+{
+    hone_status status = HONE_OK;
+    bool inner = is_a && p->batch_layout == HONE_BATCH_INNER;
+    int64_t rows = is_a ? p->m : p->n;
+    uint64_t scale_bytes = 0;
+    inputs_matrix m = {
+        .rows = rows,
+        .k = p->k,
+        .batch = p->batch,
+        .row_stride = inner ? p->batch * p->k : p->k,
+        .batch_stride = inner ? p->k : rows * p->k,
+        .quant = is_a ? p->recipe.a : p->recipe.b,
+        .scale_layout = (hone_scale_layout)(is_a ? p->a_scale_layout : p->b_scale_layout),
+        .payload = in->image[is_a ? 0 : 2],
+        .scales = in->image[is_a ? 1 : 3],
+    };
+
+    m.scale_rows = ceil_div(rows, m.quant.gran_mn);
+    m.groups = ceil_div(p->k, m.quant.gran_k);
+    m.scale_groups = inner ? p->batch * m.groups : m.groups;
+    m.hole_row = m.scale_rows / 2;
+    TRY(problem_scale_bytes(m.scale_rows, m.scale_groups, (hone_dtype)m.quant.scale, m.scale_layout,
+                            &scale_bytes, error));
+    m.scale_batch = inner ? 0 : (int64_t)scale_bytes;
+    TRY(inputs_fill_quantised(&m, kind, seed, error));
+done:
+    return status;
+}
+
+static hone_status fill_gemm(const hone_fp8_gemm *p, inputs_kind kind, uint64_t seed, inputs *in,
+                             hone_error *error)
+{
+    hone_status status = HONE_OK;
+
+    if (p->recipe.a.element != HONE_DTYPE_E4M3 || p->recipe.b.element != HONE_DTYPE_E4M3) {
+        return status_set(error, HONE_UNSUPPORTED, NULL, 0,
+                          "inputs: only e4m3 operands can be drawn so far");
+    }
+    TRY(fill_matrix(p, true, kind, seed, in, error));
+    TRY(fill_matrix(p, false, kind, seed + 1, in, error));
+    if (p->accumulate) {
+        uint64_t width = (uint64_t)numfmt_dtype_bits((hone_dtype)p->out) / 8;
+        TRY(inputs_fill_plain((hone_dtype)p->out, in->operand[4].bytes / width, 32, INPUTS_NORMAL,
+                              seed + 2, in->image[4], error));
+    }
+done:
+    return status;
+}
+
+static int64_t common_divisor(int64_t a, int64_t b)
+{
+    while (b != 0) {
+        int64_t rest = a % b;
+        a = b;
+        b = rest;
+    }
+    return a;
+}
+
+/* Distinct slots: a walk with a step that shares no divisor with the cache's size, corners first.
+ */
+static void fill_slots(const hone_kv_quant *p, uint64_t seed, int64_t *slots)
+{
+    int64_t capacity = p->pages * p->page_size, step = 1, at = 0, left = capacity;
+    const int64_t corners[] = {p->page_size - 1, -1, capacity, capacity - 1};
+    int64_t corner_len = p->tokens < 8 ? 1 : (int64_t)ARRAY_LEN(corners);
+
+    if (capacity > 1) {
+        step = 1 + (int64_t)(random_next(&seed) % (uint64_t)capacity);
+        while (common_divisor(step, capacity) != 1) {
+            step++;
+        }
+        at = (int64_t)(random_next(&seed) % (uint64_t)capacity);
+    }
+    for (int64_t i = 0; i < p->tokens; i++) {
+        slots[i] = i < corner_len ? corners[i] : -1;
+        if (i == 3 && corner_len > 3 && corners[3] == corners[0]) {
+            slots[i] = -1; /* one page: the same slot */
+        }
+        while (i >= corner_len && left > 0 && slots[i] == -1) {
+            slots[i] = at == corners[0] || (corner_len > 3 && at == corners[3]) ? -1 : at;
+            at = (at + step) % capacity;
+            left--;
+        }
+    }
+}
+
+static hone_status fill_kv(const hone_kv_quant *p, inputs_kind kind, uint64_t seed, inputs *in,
+                           hone_error *error)
+{
+    hone_status status = HONE_OK;
+    record_layout layout = {0};
+    const uint64_t dropped = 5;
+
+    TRY(record_layout_of(&p->record, p->page_size, &layout, error));
+    TRY(inputs_fill_plain((hone_dtype)p->in, (uint64_t)p->tokens * (uint64_t)layout.input_dims, 32,
+                          kind, seed, in->image[0], error));
+    fill_slots(p, seed + 1, (int64_t *)(void *)in->image[1]);
+    memset(in->image[2], VERIFY_RED_ZONE_BYTE, in->operand[2].bytes);
+    memcpy(in->image[3], &dropped, sizeof dropped);
+done:
+    return status;
+}
+
+static hone_status fill(const hone_problem *problem, inputs_kind kind, uint64_t seed, inputs *in,
+                        hone_error *error)
+{
+    const hone_act_quant *act = &problem->as.act_quant;
+
+    switch (problem->op) {
+    case HONE_OP_FP8_GEMM:
+        return fill_gemm(&problem->as.fp8_gemm, kind, seed, in, error);
+    case HONE_OP_ACT_QUANT:
+        return inputs_fill_plain((hone_dtype)act->in, (uint64_t)act->m * (uint64_t)act->k,
+                                 (uint32_t)act->group, kind, seed, in->image[0], error);
+    case HONE_OP_KV_QUANT:
+        return fill_kv(&problem->as.kv_quant, kind, seed, in, error);
+    default:
+        return status_set(error, HONE_UNSUPPORTED, NULL, 0, "inputs: op %d has no inputs",
+                          problem->op);
+    }
+}
+
+hone_status inputs_make(const hone_problem *problem, inputs_kind kind, uint64_t seed, inputs *out,
+                        hone_error *error)
+{
+    hone_status status = HONE_OK;
+    inputs in = {0};
+
+    TRY(hone_operands(problem, in.operand, &in.len, error));
+    for (size_t i = 0; i < in.len; i++) {
+        in.image[i] = malloc(in.operand[i].bytes + 8); /* 8: never a zero-size allocation */
+        if (in.image[i] == NULL) {
+            status = status_set(error, HONE_NO_MEMORY, NULL, 0, "inputs: %llu bytes for operand %s",
+                                (unsigned long long)in.operand[i].bytes, in.operand[i].name);
+            goto done;
+        }
+        memset(in.image[i], VERIFY_POISON, in.operand[i].bytes);
+    }
+    TRY(fill(problem, kind, seed, &in, error));
+    *out = in;
+    memset(&in, 0, sizeof in);
+done:
+    inputs_free(&in);
+    return status;
+}
+
+void inputs_free(inputs *in)
+{
+    if (in == NULL) {
+        return;
+    }
+    for (size_t i = 0; i < in->len; i++) {
+        free(in->image[i]);
+    }
+    memset(in, 0, sizeof *in);
+}
+
+hone_status inputs_copy_outputs(const inputs *in, inputs *out, hone_error *error)
+{
+    inputs copy = *in;
+
+    for (size_t i = 0; i < in->len; i++) {
+        if (in->operand[i].access == 1) {
+            continue;
+        }
+        copy.image[i] = malloc(in->operand[i].bytes + 8);
+        if (copy.image[i] == NULL) {
+            copy.len = i;
+            inputs_free_outputs(&copy);
+            return status_set(error, HONE_NO_MEMORY, NULL, 0, "inputs: a copy of operand %s",
+                              in->operand[i].name);
+        }
+        memcpy(copy.image[i], in->image[i], in->operand[i].bytes);
+    }
+    *out = copy;
+    return HONE_OK;
+}
+
+void inputs_free_outputs(inputs *copy)
+{
+    if (copy == NULL) {
+        return;
+    }
+    for (size_t i = 0; i < copy->len; i++) {
+        if (copy->operand[i].access != 1) {
+            free(copy->image[i]);
+        }
+    }
+    memset(copy, 0, sizeof *copy);
+}

@@ -1,0 +1,44 @@
+/* inputs.h - operands of a problem on the host, drawn from a seed, poisoned wherever nothing is
+ * promised.
+ *
+ * Payload and scale of a quantised operand are made together by core's quantiser. Padding of scale
+ * layouts holds NaN patterns: who reads it is found out. Outputs start as VERIFY_POISON bytes, a
+ * NaN in every dtype. */
+#ifndef HONE_BENCH_INPUTS_H
+#define HONE_BENCH_INPUTS_H
+
+#include "core/problem.h"
+
+/* What the values are like. */
+typedef enum inputs_kind {
+    INPUTS_NORMAL,   /* zero-mean, like activations and weights */
+    INPUTS_HOLES,    /* an all-zero row of A and an all-zero block of B; zero groups */
+    INPUTS_EXTREMES, /* payload +-448; groups whose largest magnitude is 448 times a power of two */
+    INPUTS_WIDE,     /* scales times 2^-20 .. 2^20 */
+    INPUTS_TINY,     /* results near 1e-12: an output of zeros is wrong */
+    INPUTS_ZEROS,
+    INPUTS_ONES, /* every value 1: cases.md 1 */
+    INPUTS_KINDS
+} inputs_kind;
+
+/* Images in the order of hone_operands, each operand[i].bytes long, owned. */
+typedef struct inputs {
+    size_t len;
+    hone_operand operand[HONE_MAX_OPERANDS];
+    uint8_t *image[HONE_MAX_OPERANDS];
+} inputs;
+
+/* Draw them. The same arguments give the same bytes everywhere. kv_quant's slots are distinct and
+ * hold, as far as there are tokens, the last slot of a page, -1, one past the cache and the cache's
+ * last; its cache starts as 0xa5 bytes and its counter as 5. HONE_NO_MEMORY, HONE_OVERFLOW,
+ * HONE_UNSUPPORTED for operands that are not e4m3. Caller frees with inputs_free. */
+hone_status inputs_make(const hone_problem *problem, inputs_kind kind, uint64_t seed, inputs *out,
+                        hone_error *error);
+void inputs_free(inputs *in); /* NULL is fine; leaves it empty */
+
+/* A copy of the written operands as they are before a launch; read-only ones are shared by pointer
+ * and must outlive it. Free with inputs_free_outputs. */
+hone_status inputs_copy_outputs(const inputs *in, inputs *out, hone_error *error);
+void inputs_free_outputs(inputs *copy);
+
+#endif

@@ -1,0 +1,207 @@
+/* inputs_fill.c - large operands quickly: a pool of ready blocks, drawn from at random, signs drawn
+ * anew. */
+#include "bench/inputs_parts.h"
+#include "bench/random.h"
+
+#include "core/numfmt.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { POOL_BYTES = 1 << 18, POOL_LEAST = 16, BLOCK_MOST = 1 << 20 };
+
+typedef struct pool {
+    size_t block, len; /* elements of a block; blocks */
+    uint8_t *payload;
+    float *scale;
+} pool;
+
+float inputs_normal(uint64_t *state)
+{
+    double radius = sqrt(-2.0 * log(random_unit(state)));
+
+    return (float)(radius * cos(6.283185307179586 * random_unit(state)));
+}
+
+static void pool_close(pool *p)
+{
+    free(p->payload);
+    free(p->scale);
+}
+
+static float pool_value(inputs_kind kind, float amplitude, uint64_t *state)
+{
+    switch (kind) {
+    case INPUTS_ZEROS:
+        return 0.0f;
+    case INPUTS_ONES:
+        return 1.0f;
+    default:
+        return amplitude * inputs_normal(state);
+    }
+}
+
+/* A small operand needs no more blocks than it has. */
+static hone_status pool_open(const inputs_matrix *m, inputs_kind kind, uint64_t *state, pool *out,
+                             hone_error *error)
+{
+    const hone_quant *quant = &m->quant;
+    hone_scale_rule rule =
+        quant->scale == HONE_DTYPE_UE8M0 ? HONE_RULE_POW2_AMAX : HONE_RULE_RAW_AMAX;
+    size_t block = (size_t)quant->gran_mn * (size_t)quant->gran_k;
+    size_t blocks = (size_t)(m->batch * m->scale_rows * m->groups);
+    size_t len = block * POOL_LEAST < POOL_BYTES ? POOL_BYTES / block : POOL_LEAST;
+    float *values = NULL;
+    pool p = {.block = block, .len = blocks < len ? blocks + 1 : len};
+
+    if (block > BLOCK_MOST) {
+        return status_set(error, HONE_UNSUPPORTED, NULL, 0,
+                          "inputs: a scale covers %zu elements; blocks of up to %d can be drawn",
+                          block, BLOCK_MOST);
+    }
+    values = malloc(block * sizeof *values);
+    p.payload = malloc(block * p.len);
+    p.scale = malloc(p.len * sizeof *p.scale);
+    if (values == NULL || p.payload == NULL || p.scale == NULL) {
+        free(values);
+        pool_close(&p);
+        return status_set(error, HONE_NO_MEMORY, NULL, 0, "a pool of quantised blocks");
+    }
+    for (size_t i = 0; i < p.len; i++) {
+        float amplitude = ldexpf(1.0f, (int)(random_next(state) % 5) - 2);
+        for (size_t j = 0; j < block; j++) {
+            values[j] = pool_value(kind, amplitude, state);
+        }
+        p.scale[i] =
+            numfmt_quantise(values, block, rule, HONE_DTYPE_E4M3, p.payload + i * block, NULL);
+        for (size_t j = 0; j < block && kind == INPUTS_EXTREMES; j++) {
+            p.payload[i * block + j] = 0x7e;
+        }
+    }
+    free(values);
+    *out = p;
+    return HONE_OK;
+}
+
+/* Codes of one row of a block; each sign is drawn again unless the values are all ones. */
+static void copy_row(uint8_t *to, const uint8_t *from, size_t len, bool flip, uint64_t *state)
+{
+    for (size_t at = 0; at < len; at += 8) {
+        size_t part = len - at < 8 ? len - at : 8;
+        uint64_t word = 0, signs = flip ? random_next(state) & UINT64_C(0x8080808080808080) : 0;
+        memcpy(&word, from + at, part);
+        word ^= signs;
+        memcpy(to + at, &word, part);
+    }
+}
+
+static float block_scale(float scale, inputs_kind kind, uint64_t *state)
+{
+    if (kind == INPUTS_WIDE) {
+        return ldexpf(scale, (int)(random_next(state) % 41) - 20);
+    }
+    return kind == INPUTS_TINY ? ldexpf(scale, -30) : scale;
+}
+
+static void fill_block(const inputs_matrix *m, const pool *p, inputs_kind kind, const int64_t at[3],
+                       uint64_t *state)
+{
+    int64_t batch = at[0], block_row = at[1], group = at[2];
+    int64_t first = block_row * m->quant.gran_mn, column = group * m->quant.gran_k;
+    int64_t rows = m->rows - first < m->quant.gran_mn ? m->rows - first : m->quant.gran_mn;
+    int64_t len = m->k - column < m->quant.gran_k ? m->k - column : m->quant.gran_k;
+    size_t pick = random_next(state) % p->len;
+    bool hole =
+        kind == INPUTS_HOLES && block_row == m->hole_row && (m->quant.gran_mn == 1 || group == 0);
+    float scale = block_scale(hole ? 1e-4f / 448.0f : p->scale[pick], kind, state);
+    int64_t place = m->scale_batch == 0 ? batch * m->groups + group : group;
+    uint8_t *scales = m->scales + batch * m->scale_batch;
+
+    for (int64_t r = 0; r < rows; r++) {
+        uint8_t *to = m->payload + batch * m->batch_stride + (first + r) * m->row_stride + column;
+        if (hole) {
+            memset(to, 0, (size_t)len);
+        } else {
+            copy_row(to, p->payload + pick * p->block + (size_t)(r * m->quant.gran_k), (size_t)len,
+                     kind != INPUTS_ONES, state);
+        }
+    }
+    scales += problem_scale_offset(m->scale_rows, m->scale_groups, (hone_dtype)m->quant.scale,
+                                   m->scale_layout, block_row, place);
+    if (m->quant.scale == HONE_DTYPE_UE8M0) {
+        *scales = numfmt_ue8m0_ceil(scale);
+    } else {
+        memcpy(scales, &scale, sizeof scale);
+    }
+}
+
+hone_status inputs_fill_quantised(const inputs_matrix *m, inputs_kind kind, uint64_t seed,
+                                  hone_error *error)
+{
+    hone_status status = HONE_OK;
+    uint64_t state = seed;
+    pool p = {0};
+
+    TRY(pool_open(m, kind, &state, &p, error));
+    for (int64_t batch = 0; batch < m->batch; batch++) {
+        for (int64_t row = 0; row < m->scale_rows; row++) {
+            for (int64_t group = 0; group < m->groups; group++) {
+                fill_block(m, &p, kind, (const int64_t[3]){batch, row, group}, &state);
+            }
+        }
+    }
+done:
+    pool_close(&p);
+    return status;
+}
+
+/* Groups that quantisers stumble over come first; the rest are ordinary, of many magnitudes. */
+static float plain_value(inputs_kind kind, size_t group, size_t i, uint64_t *state)
+{
+    float x = inputs_normal(state);
+
+    if (kind == INPUTS_ZEROS || (kind == INPUTS_HOLES && group % 4 == 0)) {
+        return 0.0f;
+    }
+    if (kind == INPUTS_ONES) {
+        return 1.0f;
+    }
+    if (kind == INPUTS_TINY) {
+        return x * 1e-6f; /* below the floors */
+    }
+    if (kind == INPUTS_WIDE) {
+        return ldexpf(x, (int)(group % 41) - 20);
+    }
+    if (kind == INPUTS_EXTREMES && i == 0) { /* the group's largest: 448 * 2^j, or just above */
+        return ldexpf(group % 2 == 0 ? 448.0f : 450.0f, (int)(group % 13) - 6);
+    }
+    if (kind == INPUTS_EXTREMES) {
+        return fmodf(x * 32.0f, 400.0f) * ldexpf(1.0f, (int)(group % 13) - 6);
+    }
+    return ldexpf(x, (int)(group % 9) - 4);
+}
+
+hone_status inputs_fill_plain(hone_dtype dtype, uint64_t count, uint32_t group, inputs_kind kind,
+                              uint64_t seed, uint8_t *out, hone_error *error)
+{
+    size_t bytes = (size_t)numfmt_dtype_bits(dtype) / 8;
+    size_t len = count < POOL_BYTES ? (size_t)count / group + 1 : POOL_BYTES / group,
+           width = group * bytes;
+    uint64_t state = seed;
+    uint8_t *groups = malloc(len * width);
+
+    if (groups == NULL) {
+        return status_set(error, HONE_NO_MEMORY, NULL, 0, "a pool of input groups");
+    }
+    for (size_t i = 0; i < len * group; i++) {
+        float sign = kind != INPUTS_ONES && random_next(&state) % 2 == 0 ? -1.0f : 1.0f;
+        numfmt_encode(dtype, groups, i, sign * plain_value(kind, i / group, i % group, &state));
+    }
+    for (uint64_t at = 0; at < count; at += group) {
+        size_t part = count - at < group ? (size_t)(count - at) * bytes : width;
+        memcpy(out + at * bytes, groups + random_next(&state) % len * width, part);
+    }
+    free(groups);
+    return HONE_OK;
+}

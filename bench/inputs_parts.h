@@ -1,0 +1,33 @@
+/* inputs_parts.h - inside inputs: what fills one operand. */
+#ifndef HONE_BENCH_INPUTS_PARTS_H
+#define HONE_BENCH_INPUTS_PARTS_H
+
+#include "bench/inputs.h"
+
+typedef enum inputs_rule { INPUTS_KEEP, INPUTS_ZERO } inputs_rule;
+
+/* An e4m3 matrix with its scales: where elements and scales lie. */
+typedef struct inputs_matrix {
+    int64_t rows, k, batch;
+    int64_t row_stride, batch_stride; /* bytes */
+    hone_quant quant;
+    hone_scale_layout scale_layout;
+    int64_t scale_rows, scale_groups; /* of one scale matrix */
+    int64_t scale_batch; /* bytes from one batch's scale matrix to the next; 0: side by side */
+    int64_t groups;      /* of one batch */
+    uint8_t *payload, *scales;
+    int64_t hole_row; /* row block that is all zero in INPUTS_HOLES */
+} inputs_matrix;
+
+hone_status inputs_fill_quantised(const inputs_matrix *m, inputs_kind kind, uint64_t seed,
+                                  hone_error *error);
+
+/* Rows of plain floats of `dtype` for the quantisers to read: `count` elements, drawn in groups of
+ * `group`. */
+hone_status inputs_fill_plain(hone_dtype dtype, uint64_t count, uint32_t group, inputs_kind kind,
+                              uint64_t seed, uint8_t *out, hone_error *error);
+
+/* A normal variate. */
+float inputs_normal(uint64_t *state);
+
+#endif

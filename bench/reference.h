@@ -1,0 +1,33 @@
+/* reference.h - what an op must give, computed in float64 (or byte for byte) on the host.
+ *
+ * Shares no code with the templates. Pure functions of host images; thread-safe. */
+#ifndef HONE_BENCH_REFERENCE_H
+#define HONE_BENCH_REFERENCE_H
+
+#include "bench/inputs.h"
+
+/* A rectangle of an output: rows [row, row + rows) and columns likewise of one batch. */
+typedef struct reference_rect {
+    int64_t batch, row, rows, column, columns;
+} reference_rect;
+
+/* Largest rows and columns of one call. */
+#define REFERENCE_TILE 128
+
+/* The exact D of a rectangle up to float64 rounding, and sum |a*b| (plus |D before| when
+ * accumulating) of each element for the error bound: rows * columns doubles each, row-major. Reads
+ * A, B, their scales and, when it accumulates, D from `in`. HONE_BAD_ARGUMENT when the rectangle is
+ * too large or outside, HONE_NO_MEMORY. */
+hone_status reference_fp8_gemm(const hone_fp8_gemm *p, const inputs *in, const reference_rect *rect,
+                               double *value, double *magnitude, hone_error *error);
+
+/* Codes (`group` bytes), scale and, for ue8m0, its byte, of one group of one row. */
+void reference_act_quant(const hone_act_quant *p, const inputs *in, int64_t row, int64_t group,
+                         uint8_t *codes, float *scale, uint8_t *scale_code);
+
+/* The whole cache and the counter after all tokens: `cache` and `dropped` start as `in` has them.
+ */
+hone_status reference_kv_quant(const hone_kv_quant *p, const inputs *in, uint8_t *cache,
+                               uint64_t *dropped, hone_error *error);
+
+#endif

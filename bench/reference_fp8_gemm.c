@@ -1,0 +1,215 @@
+/* reference_fp8_gemm.c - a rectangle of D in float64, from the quantised operands.
+ *
+ * Every factor (code times scale) is exact in double. K goes in blocks that stay in cache; the sums
+ * of 4 rows by 16 columns stay in registers. */
+#include "bench/reference.h"
+
+#include "core/numfmt.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { BLOCK_K = 256, ROWS = 4, COLUMNS = 16, TILE = REFERENCE_TILE };
+
+typedef double lanes __attribute__((vector_size(64)));
+enum { LANES = 8, VECTORS = COLUMNS / LANES };
+
+/* Factors of one block of K, and the sums so far; columns past the rectangle are zeros. */
+typedef struct work {
+    double a[TILE][BLOCK_K];
+    double b[BLOCK_K][TILE]; /* transposed */
+    double value[TILE][TILE], magnitude[TILE][TILE];
+    double decoded[256]; /* of e4m3 */
+} work;
+
+/* One operand: where its codes and scales are. */
+typedef struct factor {
+    const uint8_t *payload, *scales;
+    int64_t row_stride;
+    int64_t scale_rows, scale_groups, group_first; /* group_first: of this batch */
+    hone_quant quant;
+    hone_scale_layout layout;
+} factor;
+
+static inline __attribute__((always_inline)) void multiply(work *w, int64_t rows, int64_t columns,
+                                                           int64_t len)
+{
+    for (int64_t r = 0; r < rows; r += ROWS) {
+        for (int64_t c = 0; c < columns; c += COLUMNS) {
+            lanes sum[ROWS][VECTORS], most[ROWS][VECTORS];
+            for (int i = 0; i < ROWS; i++) {
+                memcpy(sum[i], &w->value[r + i][c], sizeof sum[i]);
+                memcpy(most[i], &w->magnitude[r + i][c], sizeof most[i]);
+            }
+            for (int64_t k = 0; k < len; k++) {
+                lanes b[VECTORS];
+                memcpy(b, &w->b[k][c], sizeof b);
+                for (int i = 0; i < ROWS; i++) {
+                    for (int v = 0; v < VECTORS; v++) {
+                        lanes product = b[v] * w->a[r + i][k];
+                        sum[i][v] += product;
+                        most[i][v] += (lanes)((__typeof__(product < product))product & INT64_MAX);
+                    }
+                }
+            }
+            for (int i = 0; i < ROWS; i++) {
+                memcpy(&w->value[r + i][c], sum[i], sizeof sum[i]);
+                memcpy(&w->magnitude[r + i][c], most[i], sizeof most[i]);
+            }
+        }
+    }
+}
+
+static void multiply_baseline(work *w, int64_t rows, int64_t columns, int64_t len)
+{
+    multiply(w, rows, columns, len);
+}
+
+#if defined(__x86_64__)
+__attribute__((target("avx512f,avx512dq"))) static void
+multiply_avx512(work *w, int64_t rows, int64_t columns, int64_t len)
+{
+    multiply(w, rows, columns, len);
+}
+
+__attribute__((target("avx2"))) static void multiply_avx2(work *w, int64_t rows, int64_t columns,
+                                                          int64_t len)
+{
+    multiply(w, rows, columns, len);
+}
+#endif
+
+static void multiply_block(work *w, int64_t rows, int64_t columns, int64_t len)
+{
+#if defined(__x86_64__)
+    if (__builtin_cpu_supports("avx512dq")) {
+        multiply_avx512(w, rows, columns, len);
+        return;
+    }
+    if (__builtin_cpu_supports("avx2")) {
+        multiply_avx2(w, rows, columns, len);
+        return;
+    }
+#endif
+    multiply_baseline(w, rows, columns, len);
+}
+
+static double scale_at(const factor *f, int64_t row, int64_t k)
+{
+    uint64_t at =
+        problem_scale_offset(f->scale_rows, f->scale_groups, (hone_dtype)f->quant.scale, f->layout,
+                             row / f->quant.gran_mn, f->group_first + k / f->quant.gran_k);
+    float scale = 0.0f;
+
+    if (f->quant.scale == HONE_DTYPE_UE8M0) {
+        return (double)numfmt_ue8m0_decode(f->scales[at]);
+    }
+    memcpy(&scale, f->scales + at, sizeof scale);
+    return (double)scale;
+}
+
+/* code * scale for row `row`, k in [first, first + len), `step` doubles apart. */
+static void open_row(const work *w, const factor *f, int64_t row, int64_t first, int64_t len,
+                     double *out, int64_t step)
+{
+    const uint8_t *codes = f->payload + row * f->row_stride;
+    double scale = 0.0;
+
+    for (int64_t i = 0; i < len; i++) {
+        int64_t k = first + i;
+        if (i == 0 || k % f->quant.gran_k == 0) {
+            scale = scale_at(f, row, k);
+        }
+        out[i * step] = w->decoded[codes[k]] * scale;
+    }
+}
+
+static int64_t ceil_div(int64_t a, int64_t b)
+{
+    return a / b + (a % b != 0);
+}
+
+static hone_status factor_of(const hone_fp8_gemm *p, const inputs *in, bool is_a, int64_t batch,
+                             factor *out, hone_error *error)
+{
+    hone_status status = HONE_OK;
+    bool inner = is_a && p->batch_layout == HONE_BATCH_INNER;
+    int64_t rows = is_a ? p->m : p->n, groups = 0;
+    uint64_t matrix = 0;
+    factor f = {.quant = is_a ? p->recipe.a : p->recipe.b,
+                .layout = (hone_scale_layout)(is_a ? p->a_scale_layout : p->b_scale_layout)};
+
+    groups = ceil_div(p->k, f.quant.gran_k);
+    f.scale_rows = ceil_div(rows, f.quant.gran_mn);
+    f.scale_groups = inner ? p->batch * groups : groups;
+    f.group_first = inner ? batch * groups : 0;
+    f.row_stride = inner ? p->batch * p->k : p->k;
+    TRY(problem_scale_bytes(f.scale_rows, f.scale_groups, (hone_dtype)f.quant.scale, f.layout,
+                            &matrix, error));
+    f.payload = in->image[is_a ? 0 : 2] + batch * (inner ? p->k : rows * p->k);
+    f.scales = in->image[is_a ? 1 : 3] + (inner ? 0 : (uint64_t)batch * matrix);
+    *out = f;
+done:
+    return status;
+}
+
+static void add_before(const hone_fp8_gemm *p, const inputs *in, const reference_rect *rect,
+                       double *value, double *magnitude)
+{
+    for (int64_t i = 0; i < rect->rows * rect->columns; i++) {
+        int64_t row = rect->row + i / rect->columns, column = rect->column + i % rect->columns;
+        int64_t at = p->batch_layout == HONE_BATCH_INNER
+                         ? (row * p->batch + rect->batch) * p->n + column
+                         : (rect->batch * p->m + row) * p->n + column;
+        double before = (double)numfmt_decode((hone_dtype)p->out, in->image[4], (uint64_t)at);
+        value[i] += before;
+        magnitude[i] += fabs(before);
+    }
+}
+
+hone_status reference_fp8_gemm(const hone_fp8_gemm *p, const inputs *in, const reference_rect *rect,
+                               double *value, double *magnitude, hone_error *error)
+{
+    hone_status status = HONE_OK;
+    factor a = {0}, b = {0};
+    work *w = NULL;
+
+    if (rect->rows > TILE || rect->columns > TILE || rect->row < 0 || rect->column < 0 ||
+        rect->row + rect->rows > p->m || rect->column + rect->columns > p->n ||
+        rect->batch >= p->batch) {
+        return status_set(error, HONE_BAD_ARGUMENT, NULL, 0,
+                          "reference: a rectangle past D or over %d", TILE);
+    }
+    w = aligned_alloc(64, sizeof *w);
+    if (w == NULL) {
+        return status_set(error, HONE_NO_MEMORY, NULL, 0, "reference: working tiles");
+    }
+    memset(w, 0, sizeof *w);
+    for (int code = 0; code < 256; code++) {
+        w->decoded[code] = (double)numfmt_e4m3_decode((uint8_t)code);
+    }
+    TRY(factor_of(p, in, true, rect->batch, &a, error));
+    TRY(factor_of(p, in, false, rect->batch, &b, error));
+    for (int64_t k = 0; k < p->k; k += BLOCK_K) {
+        int64_t len = p->k - k < BLOCK_K ? p->k - k : BLOCK_K;
+        for (int64_t r = 0; r < rect->rows; r++) {
+            open_row(w, &a, rect->row + r, k, len, w->a[r], 1);
+        }
+        for (int64_t c = 0; c < rect->columns; c++) {
+            open_row(w, &b, rect->column + c, k, len, &w->b[0][c], TILE);
+        }
+        multiply_block(w, rect->rows, rect->columns, len);
+    }
+    for (int64_t r = 0; r < rect->rows; r++) {
+        memcpy(value + r * rect->columns, w->value[r], (size_t)rect->columns * sizeof(double));
+        memcpy(magnitude + r * rect->columns, w->magnitude[r],
+               (size_t)rect->columns * sizeof(double));
+    }
+    if (p->accumulate) {
+        add_before(p, in, rect, value, magnitude);
+    }
+done:
+    free(w);
+    return status;
+}

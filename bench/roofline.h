@@ -1,0 +1,24 @@
+/* roofline.h - how near a time comes to what the device could do at best. Pure. */
+#ifndef HONE_BENCH_ROOFLINE_H
+#define HONE_BENCH_ROOFLINE_H
+
+#include "core/problem.h"
+#include "models/perf.h"
+
+typedef struct roofline {
+    double flop, bytes;    /* that the problem needs at least */
+    double tflops, gbytes; /* per second at this time; tflops 0 for ops without multiply-adds */
+    double roof_ns;        /* the larger of compute and memory at the device's peaks */
+    double percent;        /* roof_ns / time; over 100 when the data came from L2 */
+    perf_bound bound; /* PERF_TENSOR or PERF_DRAM: which peak is the roof; PERF_LAUNCH when it is
+                         unknown */
+} roofline;
+
+/* Peak of the unit that this problem's multiply-adds run on, in FLOP/s, at boost clock; 0 when the
+ * GPU lacks it. */
+double roofline_peak_flops(const gpu *g, const hone_problem *problem);
+
+/* `ns` > 0. */
+roofline roofline_of(const gpu *g, const hone_problem *problem, double ns);
+
+#endif

@@ -1,0 +1,83 @@
+/* verify.c - the verdict: one entry for all ops, and the sums of a comparison. */
+#include "bench/verify.h"
+#include "bench/verify_parts.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+void verify_sums_add(verify_sums *s, double got, double expected)
+{
+    s->dot += got * expected;
+    s->got += got * got;
+    s->expected += expected * expected;
+    s->error += (got - expected) * (got - expected);
+}
+
+void verify_sums_finish(const verify_sums *s, verify_result *out)
+{
+    double norms = sqrt(s->got) * sqrt(s->expected), both = s->got + s->expected;
+
+    out->cosine = norms > 0.0 ? s->dot / norms : (both > 0.0 ? 0.0 : 1.0);
+    out->rel_fro =
+        s->expected > 0.0 ? sqrt(s->error / s->expected) : (s->got > 0.0 ? (double)INFINITY : 0.0);
+    /* 1 - 2 xy / (x^2 + y^2), written so that nearly equal tensors do not cancel */
+    out->calc_diff = both > 0.0 ? s->error / both : 0.0;
+}
+
+void verify_fail(verify_result *result, const char *format, ...)
+{
+    va_list arguments;
+
+    if (result->reason[0] == '\0') {
+        va_start(arguments, format);
+        vsnprintf(result->reason, sizeof result->reason, format, arguments);
+        va_end(arguments);
+    }
+    result->passed = false;
+}
+
+size_t verify_red_zone(const uint8_t *zone, size_t len)
+{
+    size_t i = 0;
+
+    while (i < len && zone[i] == VERIFY_RED_ZONE_BYTE) {
+        i++;
+    }
+    return i;
+}
+
+bool verify_unit_is_wide(int32_t arch)
+{
+    return arch >= 90; /* sm_90's wgmma is not: a template that uses it says so by its tolerance */
+}
+
+hone_status verify_outputs(const verify_request *r, verify_result *out, hone_error *error)
+{
+    hone_status status = HONE_OK;
+    verify_result made = {.passed = true, .cosine = 1.0};
+
+    if (r->ctas_run == 0 || r->ctas_run > r->ctas_total) {
+        return status_set(error, HONE_BAD_ARGUMENT, NULL, 0, "verify: %llu of %llu CTAs ran",
+                          (unsigned long long)r->ctas_run, (unsigned long long)r->ctas_total);
+    }
+    switch (r->problem->op) {
+    case HONE_OP_FP8_GEMM:
+        status = verify_gemm(r, &made, error);
+        break;
+    case HONE_OP_ACT_QUANT:
+        status = verify_act_quant(r, &made, error);
+        break;
+    case HONE_OP_KV_QUANT:
+        status = verify_kv_quant(r, &made, error);
+        break;
+    default:
+        return status_set(error, HONE_UNSUPPORTED, NULL, 0, "verify: op %d has no reference",
+                          r->problem->op);
+    }
+    if (status == HONE_OK) {
+        *out = made;
+    }
+    return status;
+}

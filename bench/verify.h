@@ -1,0 +1,55 @@
+/* verify.h - whether a kernel's outputs are right: the verdict of DESIGN 6.5, with a reason.
+ *
+ * Works on host images only, so that it is tested with no device. */
+#ifndef HONE_BENCH_VERIFY_H
+#define HONE_BENCH_VERIFY_H
+
+#include "bench/inputs.h"
+
+#include <stdbool.h>
+
+/* Outputs start as this byte: 0xff.. is a NaN in every dtype, and no quantiser writes it (its NaN
+ * is 0x7f). */
+#define VERIFY_POISON 0xff
+/* Guards on both sides of every operand on the device. */
+#define VERIFY_RED_ZONE_BYTES 4096
+#define VERIFY_RED_ZONE_BYTE  0xa5
+
+typedef struct verify_request {
+    const hone_problem *problem;
+    const inputs *before;        /* inputs, and outputs as they were */
+    const uint8_t *const *after; /* images of written operands after the launch, in operand order;
+                                    NULL for read-only */
+    double tolerance; /* c of |err| <= c * u * sum|a*b| + 1 ulp of the output; plan.tolerance */
+    bool wide;        /* the unit keeps 25 bits or more: u is 2^-23, else 2^-13 */
+    uint64_t ctas_run, ctas_total; /* of the launch; equal when all ran */
+} verify_request;
+
+typedef struct verify_result {
+    bool passed;
+    char reason[240];  /* the first thing that is wrong: where, got, expected; "" when passed */
+    uint64_t compared; /* output elements */
+    double cosine, rel_fro, calc_diff; /* over what was compared; 1, 0, 0 for bytes that match */
+    double max_err;                    /* largest |got - expected| */
+    double max_err_ratio;              /* largest |err| over its bound; <= 1 passes */
+} verify_result;
+
+/* Compare. When only some CTAs ran, what they wrote must be whole tiles of one grid, as many as
+ * ran: a hole, a short tail or a stray write shows as a count that no tile size explains. The
+ * verdict is in *out; the status says only whether it could be reached (HONE_NO_MEMORY,
+ * HONE_BAD_ARGUMENT, HONE_UNSUPPORTED). */
+hone_status verify_outputs(const verify_request *r, verify_result *out, hone_error *error);
+
+/* Index of the first byte of a red zone that is not VERIFY_RED_ZONE_BYTE; `len` when it is intact.
+ */
+size_t verify_red_zone(const uint8_t *zone, size_t len);
+
+/* Fail a result for a reason of the caller's (a red zone, a second run with other bits); keeps an
+ * earlier one. */
+void verify_fail(verify_result *result, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/* Of an arch whose mma.sync keeps 25 fraction bits for fp8 operands. */
+bool verify_unit_is_wide(int32_t arch);
+
+#endif

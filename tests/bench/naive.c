@@ -1,0 +1,236 @@
+/* naive.c - kernels' plain doubles. Index formulas are kernels.md's, written out, not core's. */
+#include "naive.h"
+
+#include "core/numfmt.h"
+
+#include <math.h>
+#include <string.h>
+
+static int64_t up(int64_t a, int64_t b)
+{
+    return (a + b - 1) / b;
+}
+
+/* Scale (row, group) of a [rows, groups] matrix. */
+static double scale_read(const uint8_t *scales, int32_t dtype, int32_t layout,
+                         const int64_t size[2], int64_t row, int64_t group)
+{
+    int64_t aligned = up(size[0], 4) * 4, at = 0;
+    float scale = 0.0f;
+
+    if (layout == HONE_SCALES_PACKED) {
+        return ldexp(1.0, scales[group / 4 * aligned * 4 + row * 4 + group % 4] - 127);
+    }
+    at = layout == HONE_SCALES_ROW   ? row * size[1] + group
+         : layout == HONE_SCALES_COL ? group * size[0] + row
+                                     : group * aligned + row;
+    if (dtype == HONE_DTYPE_UE8M0) {
+        return ldexp(1.0, scales[at] - 127);
+    }
+    memcpy(&scale, scales + 4 * at, 4);
+    return (double)scale;
+}
+
+static double gemm_element(const hone_fp8_gemm *p, const inputs *in, naive_fault fault, int64_t m,
+                           int64_t n)
+{
+    const hone_quant *qa = &p->recipe.a, *qb = &p->recipe.b;
+    int64_t size_a[2] = {up(p->m, qa->gran_mn), up(p->k, qa->gran_k)};
+    int64_t size_b[2] = {up(p->n, qb->gran_mn), up(p->k, qb->gran_k)};
+    double sum = 0.0;
+
+    for (int64_t k = 0; k < p->k + (fault == NAIVE_K_TAIL ? 1 : 0); k++) {
+        int64_t row = m / qa->gran_mn, group = (k < p->k ? k : p->k - 1) / qa->gran_k;
+        if (fault == NAIVE_SWAPPED_SCALE) {
+            int64_t other = group % size_a[0];
+            group = row % size_a[1];
+            row = other;
+        }
+        if (fault == NAIVE_ROW_SCALE_SHIFT) {
+            row = (row + 1) % size_a[0];
+        }
+        sum += (double)numfmt_e4m3_decode(in->image[0][m * p->k + k % p->k]) *
+               (double)numfmt_e4m3_decode(in->image[2][n * p->k + k % p->k]) *
+               scale_read(in->image[1], qa->scale, p->a_scale_layout, size_a, row, group) *
+               scale_read(in->image[3], qb->scale, p->b_scale_layout, size_b, n / qb->gran_mn,
+                          (k < p->k ? k : p->k - 1) / qb->gran_k);
+    }
+    return sum;
+}
+
+static bool gemm_skips(const hone_fp8_gemm *p, naive_fault fault, int64_t m, int64_t n)
+{
+    return (fault == NAIVE_HALF && n >= p->n / 2) || (fault == NAIVE_TAIL_ROW && m == p->m - 1) ||
+           (fault == NAIVE_TAIL_COLUMN && n == p->n - 1);
+}
+
+static void gemm(const hone_fp8_gemm *p, const inputs *in, naive_fault fault,
+                 const naive_tile *tile, inputs *out)
+{
+    naive_tile all = {0, p->m, 0, p->n}, t = tile != NULL ? *tile : all;
+
+    for (int64_t m = t.row0; m < t.row1 && m < p->m; m++) {
+        for (int64_t n = t.column0; n < t.column1 && n < p->n; n++) {
+            uint64_t at = (uint64_t)(m * p->n + n);
+            double d = gemm_element(p, in, fault, m, n);
+            if (gemm_skips(p, fault, m, n)) {
+                continue;
+            }
+            if ((p->accumulate != 0) != (fault == NAIVE_STALE_SUM)) {
+                d += (double)numfmt_decode((hone_dtype)p->out, in->image[4], at);
+            }
+            d = fault == NAIVE_ZEROS ? 0.0 : d;
+            d = fault == NAIVE_NAN && m == p->m / 2 && n == p->n / 2 ? (double)NAN : d;
+            numfmt_encode((hone_dtype)p->out, out->image[4], at, (float)d);
+        }
+    }
+}
+
+/* A group by the rule of kernels.md 5.1, or by a wrong one. */
+static float quantise(const float *x, int32_t len, int32_t rule, naive_fault fault, uint8_t *codes)
+{
+    float amax = 0.0f, raw = 0.0f, scale = 0.0f;
+    int exponent = 0;
+
+    for (int32_t i = 0; i < len; i++) {
+        amax = fmaxf(amax, fabsf(x[i]));
+    }
+    raw = rule == HONE_RULE_POW2_SCALE ? fmaxf(amax / 448.0f, 1e-4f) : fmaxf(amax, 1e-4f) / 448.0f;
+    scale = raw;
+    if (rule != HONE_RULE_RAW_AMAX) {
+        float half = frexpf(raw, &exponent); /* raw = half * 2^exponent, half in [0.5, 1) */
+        int power = half == 0.5f ? exponent - 1 : exponent;
+        power = fault == NAIVE_FLOOR ? exponent - 1 : power;
+        power = fault == NAIVE_NEAREST ? (half < 0.70710678f ? exponent - 1 : exponent) : power;
+        scale = ldexpf(1.0f, power);
+    }
+    for (int32_t i = 0; i < len; i++) {
+        codes[i] = numfmt_e4m3_encode(x[i] / (fault == NAIVE_OLD_PAYLOAD ? raw : scale));
+    }
+    return scale;
+}
+
+static void act_quant(const hone_act_quant *p, const inputs *in, naive_fault fault, inputs *out)
+{
+    int64_t groups = p->k / p->group, aligned = up(p->m, 4) * 4;
+    bool bytes = p->scale == HONE_DTYPE_UE8M0, packed = p->scale_layout == HONE_SCALES_PACKED;
+
+    for (uint64_t i = 0; i < in->operand[2].bytes / (bytes ? 1 : 4) &&
+                         (packed || p->scale_layout == HONE_SCALES_TMA);
+         i++) {
+        float one = 1.0f;
+        memcpy(out->image[2] + i * (bytes ? 1 : 4),
+               bytes ? (const void *)"\x7f" : (const void *)&one, bytes ? 1 : 4);
+    }
+    for (int64_t at = 0; at < p->m * groups; at++) {
+        int64_t m = at / groups, g = at % groups;
+        int64_t place = packed                               ? g / 4 * aligned * 4 + m * 4 + g % 4
+                        : p->scale_layout == HONE_SCALES_ROW ? m * groups + g
+                        : p->scale_layout == HONE_SCALES_COL ? g * p->m + m
+                                                             : g * aligned + m;
+        float x[128], scale = 0.0f;
+        if ((fault == NAIVE_HALF && g >= groups / 2) ||
+            (fault == NAIVE_TAIL_ROW && m == p->m - 1)) {
+            continue;
+        }
+        for (int32_t i = 0; i < p->group; i++) {
+            x[i] = numfmt_decode((hone_dtype)p->in, in->image[0],
+                                 (uint64_t)(m * p->k + g * p->group + i));
+        }
+        scale = quantise(x, p->group, p->rule, fault, out->image[1] + m * p->k + g * p->group);
+        if (bytes) {
+            out->image[2][place] = (uint8_t)(ilogbf(scale) + 127);
+        } else {
+            memcpy(out->image[2] + 4 * place, &scale, 4);
+        }
+    }
+}
+
+/* Offsets within a page of kernels.md 4.3, 4.5, 4.6: data and scales of token t. */
+static void offsets(const hone_kv_quant *p, naive_fault fault, int64_t t, int64_t *data,
+                    int64_t *scales)
+{
+    bool split = (p->record.layout == HONE_PAGE_SPLIT) != (fault == NAIVE_OTHER_LAYOUT);
+
+    switch (p->record.format) {
+    case HONE_KV_INDEX_FP8_132:
+        *data = 128 * t;
+        *scales = 128 * (int64_t)p->page_size + 4 * t;
+        break;
+    case HONE_KV_MLA_FP8_656:
+        *data = 656 * t;
+        *scales = *data + 512;
+        break;
+    default:
+        *data = split ? 512 * t : 528 * t;
+        *scales = split ? 512 * (int64_t)p->page_size + 16 * t : 528 * t + 512;
+        break;
+    }
+}
+
+static void put_token(const hone_kv_quant *p, naive_fault fault, const uint8_t *row, int64_t slot,
+                      uint8_t *cache)
+{
+    int64_t page = slot / p->page_size, within = slot % p->page_size, data = 0, scales = 0;
+    bool index = p->record.format == HONE_KV_INDEX_FP8_132,
+         v41 = p->record.format == HONE_KV_MLA_FP8_528;
+    int32_t dims = index ? 128 : 512, tile = v41 ? 32 : 128;
+
+    page = fault == NAIVE_PAGE_OFF && p->pages > 1 ? (page + 1) % p->pages : page;
+    offsets(p, fault, within, &data, &scales);
+    for (int32_t first = 0; first < dims; first += tile) {
+        float x[128], scale = 0.0f;
+        for (int32_t i = 0; i < tile; i++) {
+            x[i] = numfmt_decode(HONE_DTYPE_BF16, row, (uint64_t)(first + i));
+        }
+        scale =
+            quantise(x, tile, p->record.rule, fault, cache + page * p->page_stride + data + first);
+        if (v41) {
+            cache[page * p->page_stride + scales + first / tile] = (uint8_t)(ilogbf(scale) + 127);
+        } else {
+            memcpy(cache + page * p->page_stride + scales + 4 * (first / tile), &scale, 4);
+        }
+    }
+    if (p->record.format == HONE_KV_MLA_FP8_656) {
+        memcpy(cache + page * p->page_stride + data + 528, row + 1024, 128);
+    }
+}
+
+static void kv_quant(const hone_kv_quant *p, const inputs *in, naive_fault fault, inputs *out)
+{
+    int64_t width = p->record.format == HONE_KV_INDEX_FP8_132 ? 256
+                    : p->record.format == HONE_KV_MLA_FP8_656 ? 1152
+                                                              : 1024;
+    uint64_t dropped = 0;
+
+    memcpy(&dropped, in->image[3], sizeof dropped);
+    for (int64_t t = 0; t < p->tokens; t++) {
+        int64_t slot = 0;
+        memcpy(&slot, in->image[1] + 8 * t, sizeof slot);
+        if (slot >= p->pages * p->page_size) {
+            dropped += fault == NAIVE_NO_COUNT ? 0 : 1;
+        } else if (slot >= 0 && !(fault == NAIVE_HALF && t >= p->tokens / 2)) {
+            put_token(p, fault, in->image[0] + t * width, slot, out->image[2]);
+        } else if (fault ==
+                   NAIVE_SLOT_MINUS) { /* lands on the token's place before the cache's first */
+            put_token(p, fault, in->image[0] + t * width, 0, out->image[2]);
+        }
+    }
+    memcpy(out->image[3], &dropped, sizeof dropped);
+}
+
+void naive_run(const hone_problem *problem, const inputs *in, naive_fault fault,
+               const naive_tile *tile, inputs *out)
+{
+    switch (problem->op) {
+    case HONE_OP_FP8_GEMM:
+        gemm(&problem->as.fp8_gemm, in, fault, tile, out);
+        break;
+    case HONE_OP_ACT_QUANT:
+        act_quant(&problem->as.act_quant, in, fault, out);
+        break;
+    default:
+        kv_quant(&problem->as.kv_quant, in, fault, out);
+        break;
+    }
+}

@@ -1,0 +1,36 @@
+/* naive.h - the ops written once more, plainly, with faults that can be switched on: what
+ * verification must refuse. */
+#ifndef HONE_TESTS_BENCH_NAIVE_H
+#define HONE_TESTS_BENCH_NAIVE_H
+
+#include "bench/inputs.h"
+
+typedef enum naive_fault {
+    NAIVE_RIGHT,
+    NAIVE_SWAPPED_SCALE,   /* row and group exchanged */
+    NAIVE_ROW_SCALE_SHIFT, /* the neighbour row's scale */
+    NAIVE_K_TAIL,          /* one element past K is added */
+    NAIVE_HALF,            /* the second half is not written */
+    NAIVE_TAIL_ROW,        /* the last row is not written */
+    NAIVE_TAIL_COLUMN,
+    NAIVE_NAN,          /* one element is NaN */
+    NAIVE_ZEROS,        /* all zeros */
+    NAIVE_STALE_SUM,    /* D is added to though it is not asked for, or not added though it is */
+    NAIVE_FLOOR,        /* power-of-two scale rounded down */
+    NAIVE_NEAREST,      /* and to nearest */
+    NAIVE_OLD_PAYLOAD,  /* payload made with the scale before it was rounded (cases.md 1) */
+    NAIVE_PAGE_OFF,     /* one page further */
+    NAIVE_SLOT_MINUS,   /* slot -1 by C division: page 0, offset -1 (cases.md 9) */
+    NAIVE_NO_COUNT,     /* slots past the cache are not counted */
+    NAIVE_OTHER_LAYOUT, /* the record's other page layout */
+} naive_fault;
+
+/* Run the op of `problem` on `in`, whose outputs `out` (a copy by inputs_copy_outputs) receives.
+ * Tiles: only rows [row0, row1) and columns [column0, column1) of a gemm when row1 > 0. */
+typedef struct naive_tile {
+    int64_t row0, row1, column0, column1;
+} naive_tile;
+void naive_run(const hone_problem *problem, const inputs *in, naive_fault fault,
+               const naive_tile *tile, inputs *out);
+
+#endif

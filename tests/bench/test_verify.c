@@ -1,0 +1,311 @@
+/* test_verify.c - verification passes what is right and refuses each seeded fault, by name. */
+#include "naive.h"
+
+#include "bench/verify.h"
+#include "core/numfmt.h"
+
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define GEMM_PLAIN  "fp8_gemm:m=33,n=72,k=288,recipe=f32-1x128-128x128,out=bf16"
+#define GEMM_UE8M0  "fp8_gemm:m=17,n=40,k=160,recipe=ue8m0-1x32-1x32,out=f32"
+#define GEMM_BLOCKS "fp8_gemm:m=5,n=96,k=192,recipe=f32-1x32-32x32,out=f32,accumulate=1"
+#define ACT_F32     "act_quant:m=13,k=512,in=bf16,scale=f32,group=128,scale_layout=tma"
+#define ACT_UE8M0   "act_quant:m=13,k=416,in=bf16,scale=ue8m0,group=32,scale_layout=packed"
+#define KV_INDEX                                                                                   \
+    "kv_quant:tokens=40,pages=3,page_size=64,record_format=index_132,record_layout=split,record_"  \
+    "rule=raw_amax"
+#define KV_V32                                                                                     \
+    "kv_quant:tokens=40,pages=3,page_size=64,record_format=v32_656,record_layout=interleaved,"     \
+    "record_rule=pow2_scale"
+#define KV_SPLIT                                                                                   \
+    "kv_quant:tokens=70,pages=3,page_stride=40000,page_size=64,record_format=v41_528,record_"      \
+    "layout=split,record_rule=pow2_amax"
+#define KV_INTER                                                                                   \
+    "kv_quant:tokens=70,pages=3,page_size=64,record_format=v41_528,record_layout=interleaved,"     \
+    "record_rule=pow2_amax"
+
+/* `has` is a part of the reason; NULL where the output is right. */
+static const struct {
+    const char *problem;
+    inputs_kind kind;
+    naive_fault fault;
+    const char *has;
+} cases[] = {
+    {GEMM_PLAIN, INPUTS_NORMAL, NAIVE_RIGHT, NULL},
+    {GEMM_PLAIN, INPUTS_HOLES, NAIVE_RIGHT, NULL},
+    {GEMM_PLAIN, INPUTS_EXTREMES, NAIVE_RIGHT, NULL},
+    {GEMM_PLAIN, INPUTS_WIDE, NAIVE_RIGHT, NULL},
+    {GEMM_PLAIN, INPUTS_TINY, NAIVE_RIGHT, NULL},
+    {GEMM_PLAIN, INPUTS_ZEROS, NAIVE_RIGHT, NULL},
+    {GEMM_UE8M0, INPUTS_NORMAL, NAIVE_RIGHT, NULL},
+    {GEMM_UE8M0, INPUTS_WIDE, NAIVE_RIGHT, NULL},
+    {GEMM_BLOCKS, INPUTS_NORMAL, NAIVE_RIGHT, NULL},
+    {GEMM_PLAIN, INPUTS_NORMAL, NAIVE_SWAPPED_SCALE, "off by"},
+    {GEMM_PLAIN, INPUTS_NORMAL, NAIVE_ROW_SCALE_SHIFT, "off by"},
+    {GEMM_UE8M0, INPUTS_NORMAL, NAIVE_SWAPPED_SCALE, "off by"},
+    {GEMM_UE8M0, INPUTS_NORMAL, NAIVE_ROW_SCALE_SHIFT, "off by"},
+    {GEMM_UE8M0, INPUTS_NORMAL, NAIVE_K_TAIL, "off by"},
+    {GEMM_PLAIN, INPUTS_NORMAL, NAIVE_HALF, "left untouched"},
+    {GEMM_PLAIN, INPUTS_NORMAL, NAIVE_TAIL_ROW, "d[0,32,0] was left untouched"},
+    {GEMM_PLAIN, INPUTS_NORMAL, NAIVE_TAIL_COLUMN, "d[0,0,71] was left untouched"},
+    {GEMM_PLAIN, INPUTS_NORMAL, NAIVE_NAN, "d[0,16,36] is not finite"},
+    {GEMM_PLAIN, INPUTS_TINY, NAIVE_ZEROS, "off by"},
+    {GEMM_PLAIN, INPUTS_ZEROS, NAIVE_TAIL_ROW, "left untouched"},
+    {GEMM_BLOCKS, INPUTS_NORMAL, NAIVE_STALE_SUM, "off by"},
+    {GEMM_BLOCKS, INPUTS_NORMAL, NAIVE_HALF, "off by"},
+    {ACT_F32, INPUTS_NORMAL, NAIVE_RIGHT, NULL},
+    {ACT_F32, INPUTS_HOLES, NAIVE_RIGHT, NULL},
+    {ACT_F32, INPUTS_EXTREMES, NAIVE_RIGHT, NULL},
+    {ACT_F32, INPUTS_TINY, NAIVE_RIGHT, NULL},
+    {ACT_F32, INPUTS_WIDE, NAIVE_RIGHT, NULL},
+    {ACT_UE8M0, INPUTS_NORMAL, NAIVE_RIGHT, NULL},
+    {ACT_UE8M0, INPUTS_EXTREMES, NAIVE_RIGHT, NULL},
+    {ACT_UE8M0, INPUTS_HOLES, NAIVE_RIGHT, NULL},
+    {ACT_UE8M0, INPUTS_NORMAL, NAIVE_FLOOR, "scale["},
+    {ACT_UE8M0, INPUTS_NORMAL, NAIVE_NEAREST, "scale["},
+    {ACT_UE8M0, INPUTS_NORMAL, NAIVE_OLD_PAYLOAD, "q["},
+    {ACT_F32, INPUTS_NORMAL, NAIVE_HALF, "scale[0,2]"},
+    {ACT_UE8M0, INPUTS_NORMAL, NAIVE_TAIL_ROW, "scale[12,0]"},
+    {KV_INDEX, INPUTS_NORMAL, NAIVE_RIGHT, NULL},
+    {KV_V32, INPUTS_NORMAL, NAIVE_RIGHT, NULL},
+    {KV_V32, INPUTS_EXTREMES, NAIVE_RIGHT, NULL},
+    {KV_SPLIT, INPUTS_NORMAL, NAIVE_RIGHT, NULL},
+    {KV_SPLIT, INPUTS_HOLES, NAIVE_RIGHT, NULL},
+    {KV_INTER, INPUTS_WIDE, NAIVE_RIGHT, NULL},
+    {KV_INDEX, INPUTS_NORMAL, NAIVE_PAGE_OFF, "cache byte"},
+    {KV_V32, INPUTS_NORMAL, NAIVE_PAGE_OFF, "cache byte"},
+    {KV_SPLIT, INPUTS_NORMAL, NAIVE_PAGE_OFF, "cache byte"},
+    {KV_INDEX, INPUTS_NORMAL, NAIVE_SLOT_MINUS, "cache byte"},
+    {KV_INDEX, INPUTS_NORMAL, NAIVE_NO_COUNT, "dropped: got 5, expected 6"},
+    {KV_V32, INPUTS_NORMAL, NAIVE_FLOOR, "cache byte"},
+    {KV_SPLIT, INPUTS_NORMAL, NAIVE_OLD_PAYLOAD, "cache byte"},
+    {KV_SPLIT, INPUTS_NORMAL, NAIVE_OTHER_LAYOUT, "cache byte"},
+    {KV_INTER, INPUTS_NORMAL, NAIVE_HALF, "left untouched"},
+};
+
+/* Problem, inputs, outputs and verdict of one run. */
+typedef struct run {
+    hone_problem problem;
+    inputs in, out;
+    verify_result result;
+} run;
+
+static void run_open(run *r, const char *text, inputs_kind kind)
+{
+    hone_error error = {0};
+
+    memset(r, 0, sizeof *r);
+    ck_assert_msg(hone_problem_parse(text, &r->problem, &error) == HONE_OK, "%s: %s", text,
+                  error.message);
+    ck_assert_msg(inputs_make(&r->problem, kind, 7, &r->in, &error) == HONE_OK, "%s",
+                  error.message);
+    ck_assert_int_eq(inputs_copy_outputs(&r->in, &r->out, &error), HONE_OK);
+}
+
+static void run_verify(run *r, uint64_t ctas_run, uint64_t ctas_total)
+{
+    hone_error error = {0};
+    verify_request request = {&r->problem, &r->in, (const uint8_t *const *)r->out.image,
+                              36.0,        false,  ctas_run,
+                              ctas_total};
+
+    ck_assert_msg(verify_outputs(&request, &r->result, &error) == HONE_OK, "%s", error.message);
+}
+
+static void run_close(run *r)
+{
+    inputs_free_outputs(&r->out);
+    inputs_free(&r->in);
+}
+
+START_TEST(each_fault_is_refused_and_what_is_right_passes)
+{
+    run r;
+
+    run_open(&r, cases[_i].problem, cases[_i].kind);
+    naive_run(&r.problem, &r.in, cases[_i].fault, NULL, &r.out);
+    run_verify(&r, 1, 1);
+    if (cases[_i].has == NULL) {
+        ck_assert_msg(r.result.passed, "%s: %s", cases[_i].problem, r.result.reason);
+        ck_assert_double_le(r.result.max_err_ratio, 1.0);
+        ck_assert_uint_gt(r.result.compared, 0);
+    } else {
+        ck_assert_msg(!r.result.passed, "%s: fault %d passed", cases[_i].problem, cases[_i].fault);
+        ck_assert_msg(strstr(r.result.reason, cases[_i].has) != NULL, "reason '%s' lacks '%s'",
+                      r.result.reason, cases[_i].has);
+    }
+    run_close(&r);
+}
+END_TEST
+
+/* cases.md 1: 128 ones are 128; payload and scale that do not belong together give 392, 224 or 112.
+ */
+START_TEST(a_scale_rounded_without_its_payload_is_refused)
+{
+    static const float wrong[] = {392.0f, 224.0f, 112.0f};
+    run r;
+
+    run_open(&r, "fp8_gemm:m=1,n=1,k=128,recipe=f32-1x128-128x128,out=f32", INPUTS_ONES);
+    numfmt_encode(HONE_DTYPE_F32, r.out.image[4], 0, 128.0f);
+    run_verify(&r, 1, 1);
+    ck_assert_msg(r.result.passed, "%s", r.result.reason);
+    for (size_t i = 0; i < ARRAY_LEN(wrong); i++) {
+        numfmt_encode(HONE_DTYPE_F32, r.out.image[4], 0, wrong[i]);
+        run_verify(&r, 1, 1);
+        ck_assert(!r.result.passed);
+    }
+    run_close(&r);
+}
+END_TEST
+
+/* cases.md 17: two kernels write one half each; neither passes, though together they fill the
+ * output. */
+START_TEST(a_half_written_output_is_refused_whichever_half)
+{
+    static const naive_tile halves[] = {{0, 33, 0, 36}, {0, 33, 36, 72}};
+
+    for (size_t i = 0; i < ARRAY_LEN(halves); i++) {
+        run r;
+        run_open(&r, GEMM_PLAIN, INPUTS_NORMAL);
+        naive_run(&r.problem, &r.in, NAIVE_RIGHT, &halves[i], &r.out);
+        run_verify(&r, 1, 1);
+        ck_assert(!r.result.passed);
+        run_close(&r);
+    }
+}
+END_TEST
+
+/* 33 x 72 in tiles of 16 x 16: a grid of 3 x 5, the last row and column of tiles cut short. */
+static const struct {
+    const char *name;
+    naive_tile tile[4];
+    uint64_t run;
+    bool passes;
+} samples[] = {
+    {"corners and tails",
+     {{0, 16, 0, 16}, {0, 16, 64, 80}, {32, 48, 0, 16}, {32, 48, 64, 80}},
+     4,
+     true},
+    {"neighbours that join",
+     {{0, 16, 0, 16}, {0, 16, 16, 32}, {16, 32, 0, 16}, {32, 48, 64, 80}},
+     4,
+     true},
+    {"one CTA wrote nothing", {{0, 16, 0, 16}, {0, 16, 64, 80}, {32, 48, 0, 16}}, 4, false},
+    {"a tile lacks its last row",
+     {{0, 16, 0, 16}, {0, 15, 64, 80}, {32, 48, 0, 16}, {32, 48, 64, 80}},
+     4,
+     false},
+    {"a tail lacks its last column",
+     {{0, 16, 0, 16}, {0, 16, 64, 71}, {32, 48, 0, 16}, {32, 48, 64, 80}},
+     4,
+     false},
+    {"a tile is written twice, another not",
+     {{0, 16, 0, 16}, {0, 16, 0, 16}, {32, 48, 0, 16}, {32, 48, 64, 80}},
+     4,
+     false},
+};
+
+START_TEST(sampled_ctas_must_have_written_whole_tiles)
+{
+    run r;
+
+    run_open(&r, GEMM_PLAIN, INPUTS_NORMAL);
+    for (size_t i = 0; i < 4; i++) {
+        naive_run(&r.problem, &r.in, NAIVE_RIGHT, &samples[_i].tile[i], &r.out);
+    }
+    run_verify(&r, samples[_i].run, 15);
+    ck_assert_msg(r.result.passed == samples[_i].passes, "%s: %s", samples[_i].name,
+                  r.result.reason);
+    run_close(&r);
+}
+END_TEST
+
+START_TEST(one_wrong_element_among_sampled_tiles_is_found)
+{
+    run r;
+
+    run_open(&r, GEMM_PLAIN, INPUTS_NORMAL);
+    for (size_t i = 0; i < 4; i++) {
+        naive_run(&r.problem, &r.in, NAIVE_RIGHT, &samples[0].tile[i], &r.out);
+    }
+    numfmt_encode(HONE_DTYPE_BF16, r.out.image[4], 32 * 72 + 70,
+                  2.0f * numfmt_decode(HONE_DTYPE_BF16, r.out.image[4], 32 * 72 + 70));
+    run_verify(&r, 4, 15);
+    ck_assert(!r.result.passed);
+    ck_assert_ptr_nonnull(strstr(r.result.reason, "d[0,32,70]"));
+    run_close(&r);
+}
+END_TEST
+
+/* cases.md, facts: raw fp32 scales may differ by one unit, powers of two may not. */
+START_TEST(a_raw_scale_may_be_one_unit_off_and_no_more)
+{
+    for (int32_t units = 1; units <= 2; units++) {
+        run r;
+        int32_t bits = 0;
+        run_open(&r, ACT_F32, INPUTS_NORMAL);
+        naive_run(&r.problem, &r.in, NAIVE_RIGHT, NULL, &r.out);
+        memcpy(&bits, r.out.image[2], sizeof bits);
+        bits += units;
+        memcpy(r.out.image[2], &bits, sizeof bits);
+        run_verify(&r, 1, 1);
+        ck_assert_int_eq(r.result.passed, units == 1);
+        run_close(&r);
+    }
+}
+END_TEST
+
+START_TEST(padding_scales_must_be_one)
+{
+    run r;
+
+    run_open(&r, ACT_UE8M0, INPUTS_NORMAL);
+    naive_run(&r.problem, &r.in, NAIVE_RIGHT, NULL, &r.out);
+    r.out.image[2][13 * 4] = 0xff; /* row 13 of 16 */
+    run_verify(&r, 1, 1);
+    ck_assert(!r.result.passed);
+    ck_assert_ptr_nonnull(strstr(r.result.reason, "padding scale [13,0]"));
+    run_close(&r);
+}
+END_TEST
+
+/* A byte beyond an output by one is found (cases.md 17). */
+START_TEST(a_red_zone_tells_where_it_was_hit)
+{
+    uint8_t zone[VERIFY_RED_ZONE_BYTES];
+
+    memset(zone, VERIFY_RED_ZONE_BYTE, sizeof zone);
+    ck_assert_uint_eq(verify_red_zone(zone, sizeof zone), sizeof zone);
+    zone[0] = 0;
+    ck_assert_uint_eq(verify_red_zone(zone, sizeof zone), 0);
+    zone[0] = VERIFY_RED_ZONE_BYTE;
+    zone[sizeof zone - 1] ^= 1;
+    ck_assert_uint_eq(verify_red_zone(zone, sizeof zone), sizeof zone - 1);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("verify");
+    TCase *tests = tcase_create("verify");
+    SRunner *runner = NULL;
+    int failed = 0;
+
+    tcase_set_timeout(tests, 60);
+    tcase_add_loop_test(tests, each_fault_is_refused_and_what_is_right_passes, 0, ARRAY_LEN(cases));
+    tcase_add_test(tests, a_scale_rounded_without_its_payload_is_refused);
+    tcase_add_test(tests, a_half_written_output_is_refused_whichever_half);
+    tcase_add_loop_test(tests, sampled_ctas_must_have_written_whole_tiles, 0, ARRAY_LEN(samples));
+    tcase_add_test(tests, one_wrong_element_among_sampled_tiles_is_found);
+    tcase_add_test(tests, a_raw_scale_may_be_one_unit_off_and_no_more);
+    tcase_add_test(tests, padding_scales_must_be_one);
+    tcase_add_test(tests, a_red_zone_tells_where_it_was_hit);
+    suite_add_tcase(suite, tests);
+    runner = srunner_create(suite);
+    srunner_run_all(runner, CK_ENV);
+    failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? 0 : 1;
+}
