@@ -1,0 +1,401 @@
+/* test_sweep.c - a sweep on an engine of the test's own: rows, winners, resuming after a stop and after a kill. */
+#include "models/gpu.h"
+#include "tuner/sweep.h"
+
+#include <check.h>
+#include <ftw.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static const char *const texts[] = {
+    "fp8_gemm:m=256,n=384,k=512,recipe=f32-1x128-128x128",
+    "fp8_gemm:m=16,n=384,k=512,recipe=f32-1x128-128x128",
+    "act_quant:m=64,k=7168",
+};
+#define PROBLEMS ARRAY_LEN(texts)
+#define BUDGET   8
+
+/* ---- An engine whose verdicts depend on nothing but the candidate. -------------------------- */
+
+/* What the engines of a test do; set before each sweep. */
+static struct {
+    bool backwards; /* answers come in the opposite order of the submissions */
+    bool spill_all;
+    int die_at; /* the process ends in this proof; 0: never */
+    int proofs;
+} behaviour;
+
+#define WAITING_MAX 64
+
+typedef struct fake {
+    uint64_t tags[WAITING_MAX];
+    uint32_t hashes[WAITING_MAX];
+    size_t len;
+} fake;
+
+static uint32_t hash_trial(const engine_trial *trial)
+{
+    uint32_t hash = 2166136261u;
+
+    for (const char *at = trial->plan->launches[0].entry; *at != '\0'; at++) {
+        hash = (hash ^ (uint8_t)*at) * 16777619u;
+    }
+    return hash ^ hash >> 15;
+}
+
+static hone_status fake_submit(void *state, const engine_trial *trial, uint64_t tag,
+                               hone_error *error)
+{
+    fake *f = state;
+
+    (void)error;
+    ck_assert_uint_lt(f->len, WAITING_MAX);
+    f->tags[f->len] = tag;
+    f->hashes[f->len++] = hash_trial(trial);
+    return HONE_OK;
+}
+
+static hone_status fake_wait(void *state, engine_answer *out, hone_error *error)
+{
+    fake *f = state;
+
+    (void)error;
+    ck_assert_uint_gt(f->len, 0);
+    size_t at = behaviour.backwards ? f->len - 1 : 0;
+    *out = (engine_answer){.tag = f->tags[at], .outcome = STORE_OK, .registers = 64};
+    if (f->hashes[at] % 8 == 0) {
+        out->outcome = STORE_COMPILE;
+        snprintf(out->reason, sizeof out->reason, "refused by the test");
+    }
+    out->spill_bytes = behaviour.spill_all || f->hashes[at] % 8 == 1 ? 16 : 0;
+    f->len--;
+    memmove(&f->tags[at], &f->tags[at + 1], (f->len - at) * sizeof *f->tags);
+    memmove(&f->hashes[at], &f->hashes[at + 1], (f->len - at) * sizeof *f->hashes);
+    return HONE_OK;
+}
+
+static hone_status fake_prove(void *state, const engine_trial *trial, const engine_answer *answer,
+                              engine_result *out, hone_error *error)
+{
+    uint32_t hash = hash_trial(trial);
+
+    (void)state;
+    (void)error;
+    if (++behaviour.proofs == behaviour.die_at) {
+        _exit(9); /* as kill -9 would: nothing is closed */
+    }
+    out->row = (store_result){.outcome = STORE_OK,
+                              .registers = answer->registers,
+                              .spill_bytes = answer->spill_bytes,
+                              .timer = STORE_TIMER_MODELLED,
+                              .time_ns = 1000 + hash % 1000,
+                              .cache_mode = "modelled"};
+    if (hash % 8 == 2) {
+        snprintf(out->reason, sizeof out->reason, "wrong in the test");
+        out->row.outcome = STORE_WRONG;
+        out->row.reason = out->reason;
+    }
+    return HONE_OK;
+}
+
+static void fake_discard(void *state, engine_answer *answer)
+{
+    (void)state;
+    answer->code = NULL;
+}
+
+static hone_status fake_open(const engine_options *options, engine *out, hone_error *error)
+{
+    (void)options;
+    (void)error;
+    *out = (engine){.nvrtc = "13.0+test",
+                    .driver = 13000,
+                    .state = calloc(1, sizeof(fake)),
+                    .submit = fake_submit,
+                    .wait = fake_wait,
+                    .prove = fake_prove,
+                    .discard = fake_discard,
+                    .close = free};
+    return out->state != NULL ? HONE_OK : HONE_NO_MEMORY;
+}
+
+/* ---- One sweep over the problems above. ----------------------------------------------------- */
+
+static char folder[] = "/tmp/hone-sweep-XXXXXX";
+
+static void store_file(char path[128], const char *name)
+{
+    snprintf(path, 128, "%s/%s.db", folder, name);
+}
+
+static int stop_after(void *context, const sweep_progress *progress)
+{
+    const uint64_t *limit = context;
+
+    return limit != NULL && progress->done >= *limit;
+}
+
+static hone_status sweep_once(const char *path, int32_t arch, uint64_t *stop, sweep_summary *out)
+{
+    hone_error error = {0};
+    hone_problem problems[PROBLEMS];
+    templates *t = NULL;
+    store *s = NULL;
+    device d = {.spec = "test"};
+
+    for (size_t i = 0; i < PROBLEMS; i++) {
+        ck_assert_int_eq(hone_problem_parse(texts[i], &problems[i], &error), HONE_OK);
+    }
+    ck_assert_int_eq(gpu_find("h20", &d.gpu, &error), HONE_OK);
+    d.gpu.facts.arch = arch;
+    device_kind_of(&d.gpu.facts, &d.kind);
+    ck_assert_int_eq(templates_open(&t, &error), HONE_OK);
+    ck_assert_msg(store_open(path, STORE_WRITE, &s, &error) == HONE_OK, "%s", error.message);
+    const sweep_options options = {.problems = problems,
+                                   .problems_len = PROBLEMS,
+                                   .device = &d,
+                                   .store = s,
+                                   .templates = t,
+                                   .strategy = strategy_at(0),
+                                   .engine = fake_open,
+                                   .budget = BUDGET,
+                                   .seed = 3,
+                                   .jobs = 2,
+                                   .command = "test",
+                                   .progress = stop_after,
+                                   .context = stop};
+    hone_status status = sweep_run(&options, out, &error);
+    ck_assert_msg(status == HONE_OK || status == HONE_CANCELLED, "%s", error.message);
+    ck_assert_int_eq(store_close(s, &error), HONE_OK);
+    templates_close(t);
+    return status;
+}
+
+/* What a store holds: a line for each row, without what differs from run to run. */
+typedef struct dump {
+    size_t rows, inflight, attempts;
+    char *text;
+    size_t used, capacity;
+} dump;
+
+static int add_row(void *context, const store_row *row)
+{
+    dump *d = context;
+    char line[1024];
+
+    int len = snprintf(line, sizeof line, "%lld %s %s %s %.0f\n", (long long)row->problem,
+                       row->template_name, row->config, store_outcome_name(row->result.outcome),
+                       row->result.time_ns);
+    if (d->used + (size_t)len >= d->capacity) {
+        d->capacity = d->capacity * 2 + 4096;
+        d->text = realloc(d->text, d->capacity);
+        ck_assert_ptr_nonnull(d->text);
+    }
+    memcpy(d->text + d->used, line, (size_t)len + 1);
+    d->used += (size_t)len;
+    d->rows++;
+    d->inflight += row->result.outcome == STORE_INFLIGHT;
+    d->attempts += (size_t)row->attempts;
+    return 0;
+}
+
+static int add_winner(void *context, const store_winner *winner)
+{
+    size_t *count = context;
+
+    (*count)++;
+    ck_assert_int_eq(winner->row.result.outcome, STORE_OK);
+    return 0;
+}
+
+static dump dump_store(const char *path, size_t *winners)
+{
+    hone_error error = {0};
+    store *s = NULL;
+    dump d = {0};
+
+    *winners = 0;
+    ck_assert_msg(store_open(path, STORE_READ, &s, &error) == HONE_OK, "%s", error.message);
+    ck_assert_int_eq(store_candidates(s, NULL, add_row, &d, &error), HONE_OK);
+    ck_assert_int_eq(store_winners(s, NULL, add_winner, winners, &error), HONE_OK);
+    ck_assert_int_eq(store_close(s, &error), HONE_OK);
+    return d;
+}
+
+/* ---- Claims. -------------------------------------------------------------------------------- */
+
+START_TEST(each_problem_gets_a_winner_and_a_second_run_nothing_to_do)
+{
+    char path[128];
+    sweep_summary first = {0}, second = {0};
+    size_t winners = 0, again = 0;
+
+    store_file(path, "twice");
+    ck_assert_int_eq(sweep_once(path, 90, NULL, &first), HONE_OK);
+    ck_assert_uint_eq(first.winners, PROBLEMS);
+    ck_assert_uint_gt(first.generation, 0);
+    ck_assert_uint_eq(first.ok + first.rejected, first.tried);
+    dump before = dump_store(path, &winners);
+    ck_assert_uint_eq(before.rows, first.tried + first.pruned);
+    ck_assert_uint_le(before.rows, PROBLEMS * BUDGET);
+    ck_assert_uint_eq(winners, PROBLEMS);
+    ck_assert_int_eq(sweep_once(path, 90, NULL, &second), HONE_OK);
+    ck_assert_uint_eq(second.tried + second.pruned, 0);
+    ck_assert_uint_eq(second.settled, PROBLEMS);
+    ck_assert_uint_eq(second.winners, PROBLEMS);
+    dump after = dump_store(path, &again);
+    ck_assert_str_eq(before.text, after.text);
+    free(before.text);
+    free(after.text);
+}
+END_TEST
+
+START_TEST(the_order_of_answers_changes_nothing)
+{
+    char forwards[128], backwards[128];
+    sweep_summary summary;
+    size_t winners = 0;
+
+    store_file(forwards, "forwards");
+    store_file(backwards, "backwards");
+    sweep_once(forwards, 90, NULL, &summary);
+    behaviour.backwards = true;
+    sweep_once(backwards, 90, NULL, &summary);
+    dump one = dump_store(forwards, &winners), two = dump_store(backwards, &winners);
+    ck_assert_str_eq(one.text, two.text);
+    free(one.text);
+    free(two.text);
+}
+END_TEST
+
+START_TEST(a_stopped_sweep_goes_on_and_ends_as_a_whole_one)
+{
+    char whole[128], stopped[128];
+    sweep_summary summary, part = {0};
+    size_t winners = 0, tried = 0;
+    hone_status status = HONE_CANCELLED;
+
+    store_file(whole, "whole");
+    store_file(stopped, "stopped");
+    sweep_once(whole, 90, NULL, &summary);
+    for (int run = 0; run < 50 && status == HONE_CANCELLED; run++) {
+        uint64_t limit = 2;
+        status = sweep_once(stopped, 90, &limit, &part);
+        tried += part.tried + part.pruned;
+    }
+    ck_assert_int_eq(status, HONE_OK);
+    ck_assert_uint_eq(tried, summary.tried + summary.pruned);
+    dump one = dump_store(whole, &winners), two = dump_store(stopped, &winners);
+    ck_assert_uint_eq(one.rows, two.rows);
+    ck_assert_uint_eq(winners, PROBLEMS);
+    free(one.text);
+    free(two.text);
+}
+END_TEST
+
+START_TEST(a_killed_sweep_loses_no_row_and_repeats_one_candidate_at_most)
+{
+    int kills = 0;
+
+    /* At every proof of the sweep in turn; the last child outlives its sweep. */
+    for (int die_at = 1, how = 9 << 8; WEXITSTATUS(how) == 9; die_at++) {
+        char path[128], name[32];
+        sweep_summary summary = {0};
+        size_t winners = 0;
+
+        snprintf(name, sizeof name, "killed-%d", die_at);
+        store_file(path, name);
+        pid_t child = fork();
+        if (child == 0) {
+            behaviour.die_at = die_at;
+            sweep_once(path, 90, NULL, &summary);
+            _exit(0);
+        }
+        ck_assert_int_eq(waitpid(child, &how, 0), child);
+        if (WEXITSTATUS(how) == 0) {
+            break;
+        }
+        kills++;
+        dump before = dump_store(path, &winners);
+        ck_assert_uint_eq(before.inflight, 1);
+        ck_assert_uint_ge(before.rows, (size_t)die_at);
+        ck_assert_int_eq(sweep_once(path, 90, NULL, &summary), HONE_OK);
+        dump after = dump_store(path, &winners);
+        ck_assert_uint_eq(winners, PROBLEMS);
+        ck_assert_uint_eq(after.inflight, 0);
+        ck_assert_uint_eq(after.rows, before.rows - 1 + summary.tried + summary.pruned);
+        ck_assert_uint_eq(after.attempts, after.rows + 1);
+        free(before.text);
+        free(after.text);
+    }
+    ck_assert_int_gt(kills, 8);
+}
+END_TEST
+
+START_TEST(what_spills_is_tried_when_all_do)
+{
+    char path[128];
+    sweep_summary summary = {0};
+
+    store_file(path, "spills");
+    behaviour.spill_all = true;
+    ck_assert_int_eq(sweep_once(path, 90, NULL, &summary), HONE_OK);
+    ck_assert_uint_eq(summary.winners, PROBLEMS);
+    ck_assert_uint_ge(summary.ok, PROBLEMS);
+    ck_assert_uint_gt(summary.pruned, 0);
+}
+END_TEST
+
+START_TEST(a_problem_that_nothing_serves_ends_without_a_winner)
+{
+    char path[128];
+    sweep_summary summary = {0};
+
+    store_file(path, "unserved");
+    ck_assert_int_eq(sweep_once(path, 70, NULL, &summary), HONE_OK);
+    ck_assert_uint_lt(summary.winners, PROBLEMS);
+    ck_assert_uint_eq(summary.problems, PROBLEMS);
+}
+END_TEST
+
+static int remove_one(const char *path, const struct stat *info, int type, struct FTW *walk)
+{
+    (void)info;
+    (void)type;
+    (void)walk;
+    return remove(path);
+}
+
+static void reset(void)
+{
+    memset(&behaviour, 0, sizeof behaviour);
+}
+
+int main(void)
+{
+    Suite *suite = suite_create("sweep");
+    TCase *tests = tcase_create("claims");
+
+    if (mkdtemp(folder) == NULL) {
+        perror(folder);
+        return EXIT_FAILURE;
+    }
+    tcase_set_timeout(tests, 60);
+    tcase_add_checked_fixture(tests, reset, NULL);
+    tcase_add_test(tests, each_problem_gets_a_winner_and_a_second_run_nothing_to_do);
+    tcase_add_test(tests, the_order_of_answers_changes_nothing);
+    tcase_add_test(tests, a_stopped_sweep_goes_on_and_ends_as_a_whole_one);
+    tcase_add_test(tests, a_killed_sweep_loses_no_row_and_repeats_one_candidate_at_most);
+    tcase_add_test(tests, what_spills_is_tried_when_all_do);
+    tcase_add_test(tests, a_problem_that_nothing_serves_ends_without_a_winner);
+    suite_add_tcase(suite, tests);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_ENV);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    nftw(folder, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}

@@ -1,0 +1,53 @@
+/* sweep.h - tune problems on a device: every candidate compiled, proved, timed and committed, then a winner for each
+ * problem and a new generation.
+ *
+ * Resumes: what the store holds for this device and these templates is not done again. One thread at a time; compiles
+ * run ahead in worker processes while the caller's thread proves. */
+#ifndef HONE_TUNER_SWEEP_H
+#define HONE_TUNER_SWEEP_H
+
+#include "tuner/engine.h"
+#include "tuner/strategy.h"
+
+typedef struct sweep_progress {
+    uint64_t done, total; /* candidates; total is an estimate until all problems are laid out */
+    uint64_t problem, problems;
+    const char *doing; /* one line, borrowed for the call */
+} sweep_progress;
+
+/* Return non-zero to stop: what is committed stays, a later sweep goes on from there. */
+typedef int (*sweep_progress_fn)(void *context, const sweep_progress *progress);
+
+/* A problem ended; without a winner `reason` says why. */
+typedef void (*sweep_problem_fn)(void *context, const hone_problem *problem, bool has_winner,
+                                 const char *reason);
+
+typedef struct sweep_options {
+    const hone_problem *problems; /* without duplicates */
+    size_t problems_len;
+    const device *device;
+    store *store; /* STORE_WRITE */
+    const templates *templates;
+    const strategy *strategy;
+    engine_open_fn engine; /* called once there is something to do */
+    uint64_t budget;       /* candidates of a problem; 0: no limit */
+    uint64_t seed;
+    int jobs;                   /* compile workers; 0: one for each core */
+    const char *command;        /* what was asked for, for the store */
+    sweep_progress_fn progress; /* after commits, and before slow steps; NULL: none */
+    sweep_problem_fn ended;     /* NULL: none */
+    void *context;
+} sweep_options;
+
+typedef struct sweep_summary {
+    uint64_t problems, winners;           /* winners: problems that have one now */
+    uint64_t settled;                     /* problems that had nothing left to do */
+    uint64_t tried, ok, rejected, pruned; /* candidates of this run */
+    uint64_t generation;                  /* 0: none was packed */
+} sweep_summary;
+
+/* HONE_CANCELLED when progress stopped it; *out is then filled as well. A problem that no template serves ends
+ * without a winner: that is a result, not a failure. */
+hone_status sweep_run(const sweep_options *options, sweep_summary *out, hone_error *error);
+
+#endif

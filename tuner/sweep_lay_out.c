@@ -1,0 +1,181 @@
+/* sweep_lay_out.c - what is left to do: recall what the store holds, and make the tasks of a problem. */
+#include "tuner/sweep_state.h"
+
+#include "core/problem.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+store_key sweep_key(const sweep *s, const sweep_task *task)
+{
+    store_key key = {.problem = s->groups[task->group].id,
+                     .device = s->device,
+                     .template_name = manifest_name(task->candidate.m),
+                     .config = task->config};
+
+    memcpy(key.template_digest, task->digest, sizeof key.template_digest);
+    return key;
+}
+
+static sweep_group *group_of(sweep *s, int64_t problem)
+{
+    for (size_t i = 0; i < s->o->problems_len; i++) {
+        if (s->groups[i].id == problem) {
+            return &s->groups[i];
+        }
+    }
+    return NULL;
+}
+
+/* Whether a row was made with the template's text of today. */
+static bool is_current(const sweep *s, const store_row *row)
+{
+    const manifest *m = templates_find(s->o->templates, row->template_name);
+    uint8_t digest[32];
+
+    if (m == NULL) {
+        return false;
+    }
+    templates_digest(s->o->templates, m, digest);
+    return memcmp(digest, row->template_digest, sizeof digest) == 0;
+}
+
+static int recall_row(void *context, const store_row *row)
+{
+    sweep *s = context;
+    sweep_group *group = group_of(s, row->problem);
+
+    if (group == NULL || !is_current(s, row)) {
+        return 0;
+    }
+    group->again = group->again || row->result.outcome == STORE_INFLIGHT;
+    group->finished += row->result.outcome != STORE_INFLIGHT;
+    group->proved += row->result.outcome == STORE_OK;
+    return 0;
+}
+
+static int recall_winner(void *context, const store_winner *winner)
+{
+    sweep *s = context;
+    sweep_group *group = group_of(s, winner->row.problem);
+
+    if (group != NULL) {
+        group->has_winner = is_current(s, &winner->row);
+    }
+    return 0;
+}
+
+hone_status sweep_recall(sweep *s, hone_error *error)
+{
+    hone_status status = HONE_OK;
+    store_filter filter = {0};
+
+    TRY(store_device_id(s->o->store, &s->o->device->kind, &s->device, error));
+    for (size_t i = 0; i < s->o->problems_len; i++) {
+        s->groups[i].problem = &s->o->problems[i];
+        TRY(store_problem_id(s->o->store, &s->o->problems[i], &s->groups[i].id, error));
+    }
+    filter.device = s->device;
+    TRY(store_candidates(s->o->store, &filter, recall_row, s, error));
+    TRY(store_winners(s->o->store, &filter, recall_winner, s, error));
+    for (size_t i = 0; i < s->o->problems_len; i++) {
+        const sweep_group *group = &s->groups[i];
+        s->total += group->finished < s->o->budget ? s->o->budget - group->finished : 0;
+    }
+done:
+    return status;
+}
+
+/* A task for a candidate that the store does not know as done; *out is NULL when it does. */
+static hone_status make_task(sweep *s, size_t group, const candidate *c, sweep_task **out,
+                             hone_error *error)
+{
+    hone_status status = HONE_OK;
+    store_state state = STORE_TO_DO;
+    sweep_task *task = calloc(1, sizeof *task);
+
+    if (task == NULL || (task->plan = malloc(sizeof *task->plan)) == NULL) {
+        status = status_set(error, HONE_NO_MEMORY, manifest_name(c->m), 0, "a candidate");
+        goto done;
+    }
+    task->group = group;
+    task->candidate = *c;
+    templates_digest(s->o->templates, c->m, task->digest);
+    TRY(manifest_config_format(c->m, &c->config, task->config, sizeof task->config, error));
+    const store_key key = sweep_key(s, task);
+    TRY(store_candidate_state(s->o->store, &key, &state, NULL, error));
+    if (state == STORE_TO_DO || state == STORE_AGAIN) {
+        TRY(manifest_plan(c->m, s->groups[group].problem, &s->o->device->gpu.facts, &c->config,
+                          task->plan, error));
+        *out = task;
+        task = NULL;
+    }
+done:
+    sweep_task_free(s, task);
+    return status;
+}
+
+/* Whether nothing is left: as many candidates as the budget are finished, and one of them won. */
+static bool is_settled(const sweep *s, const sweep_group *group)
+{
+    return s->o->budget > 0 && group->finished >= s->o->budget && group->has_winner &&
+           !group->again;
+}
+
+static hone_status make_tasks(sweep *s, size_t index, const candidate *list, size_t len,
+                              hone_error *error)
+{
+    hone_status status = HONE_OK;
+    sweep_group *group = &s->groups[index];
+
+    for (size_t i = 0; i < len; i++) {
+        sweep_task *task = NULL;
+        TRY(make_task(s, index, &list[i], &task, error));
+        if (task != NULL) {
+            sweep_push(&s->waiting, task);
+            group->open++;
+        }
+    }
+    if (len > 0) {
+        group->anchor_template = manifest_name(list[0].m);
+        TRY(manifest_config_format(list[0].m, &list[0].config, group->anchor_config,
+                                   sizeof group->anchor_config, error));
+    }
+    snprintf(group->reason, sizeof group->reason, "%s",
+             len > 0 ? "every candidate was rejected" : "no template serves it on this device");
+done:
+    return status;
+}
+
+hone_status sweep_lay_out(sweep *s, size_t index, hone_error *error)
+{
+    hone_status status = HONE_OK;
+    sweep_group *group = &s->groups[index];
+    /* Each problem draws its own candidates, the same ones in every run. */
+    const strategy_problem p = {s->o->templates, group->problem, &s->o->device->gpu, s->o->budget,
+                                s->o->seed + (uint64_t)index};
+    candidate *list = NULL;
+    size_t len = 0;
+    uint64_t expected = group->finished < s->o->budget ? s->o->budget - group->finished : 0;
+
+    group->laid_out = true;
+    if (is_settled(s, group)) {
+        group->ended = true;
+        s->summary.settled++;
+        s->summary.winners++;
+        return HONE_OK;
+    }
+    TRY(strategy_collect(s->o->strategy, &p, &list, &len, error));
+    TRY(make_tasks(s, index, list, len, error));
+    s->total = s->total - expected + group->open;
+    if (group->open > 0) {
+        TRY(sweep_begin(s, error));
+    } else {
+        s->summary.settled += group->has_winner;
+        TRY(sweep_settle(s, index, error));
+    }
+done:
+    free(list);
+    return status;
+}

@@ -1,0 +1,86 @@
+/* sweep_state.h - a sweep from inside: problems, and the tasks that are under way. Private. */
+#ifndef HONE_TUNER_SWEEP_STATE_H
+#define HONE_TUNER_SWEEP_STATE_H
+
+#include "tuner/sweep.h"
+
+#define SWEEP_CONFIG_BYTES 512
+
+/* One candidate from its compile to its row. */
+typedef struct sweep_task {
+    size_t group; /* index of its problem */
+    candidate candidate;
+    char config[SWEEP_CONFIG_BYTES];
+    uint8_t digest[32]; /* of its template */
+    plan *plan;
+    bool answered;
+    engine_answer answer;
+    struct sweep_task *next;
+} sweep_task;
+
+/* Tasks in the order in which they were made. */
+typedef struct sweep_queue {
+    sweep_task *first, *last;
+    size_t len;
+} sweep_queue;
+
+/* One problem. */
+typedef struct sweep_group {
+    const hone_problem *problem;
+    int64_t id;             /* in the store */
+    uint64_t finished;      /* rows that an earlier sweep finished with these templates */
+    bool has_winner, again; /* again: a row was left in flight */
+    bool laid_out, ended;
+    size_t open;                            /* tasks that are not finished */
+    uint64_t proved;                        /* candidates that are `ok`, of all sweeps */
+    sweep_queue spilled;                    /* kept back until the others are known */
+    char anchor_config[SWEEP_CONFIG_BYTES]; /* of the analytical default, "" when there is none */
+    const char *anchor_template;
+    char reason[200]; /* last cause of a rejection, for a problem without a winner */
+} sweep_group;
+
+typedef struct sweep {
+    const sweep_options *o;
+    sweep_summary summary;
+    int64_t id, device; /* in the store; id 0: not begun */
+    sweep_group *groups;
+    size_t next_group;     /* first that is not laid out */
+    sweep_queue waiting;   /* to be compiled */
+    sweep_queue compiling; /* submitted, in order */
+    engine engine;         /* state NULL: not opened */
+    engine_result *result; /* of the candidate that is proved */
+    uint64_t done, total;
+    bool cancelled;
+} sweep;
+
+void sweep_push(sweep_queue *queue, sweep_task *task);
+sweep_task *sweep_pop(sweep_queue *queue); /* NULL when empty */
+void sweep_task_free(sweep *s, sweep_task *task);
+void sweep_queue_free(sweep *s, sweep_queue *queue);
+
+/* Fill ids and what earlier sweeps finished, from one pass over the store. */
+hone_status sweep_recall(sweep *s, hone_error *error);
+/* Make the tasks of a problem. A problem with nothing to do is ended. */
+hone_status sweep_lay_out(sweep *s, size_t group, hone_error *error);
+
+/* Begin the store's sweep and start the compiler, once there is something to do. */
+hone_status sweep_begin(sweep *s, hone_error *error);
+
+/* A task whose compile is answered: keep it back if it spills, else prove it, or say why not. Takes the task. */
+hone_status sweep_try(sweep *s, sweep_task *task, hone_error *error);
+/* Prove, time and commit a compiled task. Takes the task. */
+hone_status sweep_prove(sweep *s, sweep_task *task, hone_error *error);
+/* Commit a task that was not proved, with the outcome and reason of `row`. Does not take it. */
+hone_status sweep_record(sweep *s, const sweep_task *task, int32_t outcome, const char *reason,
+                         hone_error *error);
+
+/* All tasks of a problem are finished: try what spilled if nothing else won, choose the winner. */
+hone_status sweep_settle(sweep *s, size_t group, hone_error *error);
+
+/* Tell progress; notes when the caller wants to stop. */
+void sweep_tell(sweep *s, size_t group, const char *doing);
+
+store_key sweep_key(const sweep *s, const sweep_task *task);
+engine_trial sweep_trial(const sweep *s, const sweep_task *task);
+
+#endif
