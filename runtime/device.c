@@ -173,10 +173,20 @@ done:
     return status;
 }
 
+/* An emulated device's name is the product's behind "hone emulator: ", so that nobody takes it for
+ * a real one. */
+static bool is_product(const char *name, const char *product)
+{
+    const size_t len = strlen(name), product_len = strlen(product);
+
+    return len > product_len && name[len - product_len - 1] == ' ' &&
+           strcmp(name + len - product_len, product) == 0;
+}
+
 static hone_status open_emulated(const char *slug, device *d, hone_error *error)
 {
     hone_status status = HONE_OK;
-    char name[sizeof d->gpu.facts.name];
+    char name[sizeof d->gpu.facts.name + 32];
     int count = 0;
     bool found = false;
 
@@ -189,7 +199,7 @@ static hone_status open_emulated(const char *slug, device *d, hone_error *error)
         TRY(driver_check(d->driver, d->driver->cuDeviceGet(&d->ordinal, i), "cuDeviceGet", error));
         TRY(driver_check(d->driver, d->driver->cuDeviceGetName(name, sizeof name, d->ordinal),
                          "cuDeviceGetName", error));
-        found = strcmp(name, d->gpu.facts.name) == 0;
+        found = is_product(name, d->gpu.facts.name);
     }
     if (!found) {
         status = status_set(error, HONE_NO_DEVICE, slug, 0,
