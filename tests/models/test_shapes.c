@@ -297,37 +297,32 @@ static const char *const configs[] = {
 
 START_TEST(an_imported_config_derives_as_the_other_program_says)
 {
+    enum { TP = 8 };
     char config[256], path[512];
     llm *l = NULL;
     hone_error error = {0};
+    shape *shapes = NULL;
+    size_t len = 0, i;
+    double total = 0;
+    json_t *other = NULL, *row;
 
     snprintf(config, sizeof config, "data/configs/%s.json", configs[_i]);
-    if (!shared_data_path(config, path, sizeof path)) {
+    if (!shared_data_path(config, path, sizeof path) ||
+        (other = derive_elsewhere(config, TP)) == NULL) {
         return;
     }
     ck_assert_msg(llm_open(path, &l, &error) == HONE_OK, "%s", error.message);
-    for (int tp = 1; tp <= 8; tp += 7) {
-        json_t *other = derive_elsewhere(config, tp), *row;
-        shape *shapes = NULL;
-        size_t len = 0, i;
-        double total = 0;
-
-        if (other == NULL) {
-            break;
-        }
-        ck_assert_int_eq(llm_shapes(l, tp, 1, &shapes, &len, NULL), HONE_OK);
-        json_array_foreach(json_object_get(other, "gemm"), i, row)
-        {
-            ck_assert_msg(has_match(shapes, len, row, l->weights.block_n > 0), "%s tp %d: %s",
-                          configs[_i], tp, json_string_value(json_object_get(row, "name")));
-        }
-        ck_assert_int_eq(llm_parameters(l, &total, NULL), HONE_OK);
-        double theirs =
-            json_number_value(json_array_get(json_object_get(other, "params"), 0)) / 1e9;
-        ck_assert_double_eq_tol(total, theirs, 1e-6 * theirs);
-        free(shapes);
-        json_decref(other);
+    ck_assert_int_eq(llm_shapes(l, TP, 1, &shapes, &len, NULL), HONE_OK);
+    json_array_foreach(json_object_get(other, "gemm"), i, row)
+    {
+        ck_assert_msg(has_match(shapes, len, row, l->weights.block_n > 0), "%s: %s", configs[_i],
+                      json_string_value(json_object_get(row, "name")));
     }
+    ck_assert_int_eq(llm_parameters(l, &total, NULL), HONE_OK);
+    double theirs = json_number_value(json_array_get(json_object_get(other, "params"), 0)) / 1e9;
+    ck_assert_double_eq_tol(total, theirs, 1e-6 * theirs);
+    free(shapes);
+    json_decref(other);
     llm_close(l);
 }
 END_TEST

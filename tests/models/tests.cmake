@@ -3,3 +3,5 @@ hone_test(models shapes LINK hone_models SOURCES models/claims.c models/expected
 hone_test(models import LINK hone_models SOURCES models/claims.c models/shared_data.c)
 hone_test(models problems LINK hone_models SOURCES models/claims.c)
 hone_test(models perf LINK hone_models SOURCES models/claims.c)
+hone_test(models command LINK hone_core PkgConfig::JANSSON SOURCES models/claims.c)
+add_dependencies(test_models_command hone)
