@@ -1,0 +1,147 @@
+/* exec_async.c - cp.async. A copy happens at the wait that makes it visible, the latest that the hardware may
+ * take; until then its destination counts as never written, so that a missing wait shows. */
+#include "emulator/access.h"
+#include "emulator/exec.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static async_copy *new_copy(warp *w)
+{
+    if (w->copies_len == w->copies_capacity) {
+        uint32_t more = w->copies_capacity * 2 + 32;
+        async_copy *bigger = realloc(w->copies, more * sizeof *bigger);
+        if (bigger == NULL) {
+            w->run->faulted = w->run->out_of_memory = true;
+            return NULL;
+        }
+        w->copies = bigger;
+        w->copies_capacity = more;
+    }
+    return &w->copies[w->copies_len++];
+}
+
+/* Checks the source of each lane now: the address is an operand of this instruction, not of the wait. */
+static bool check_source(warp *w, const instruction *i, uint32_t mask, async_copy *c)
+{
+    uint64_t fetched[MACHINE_LANES];
+    uint32_t reading = 0;
+
+    for (EACH_LANE(lane, mask)) {
+        reading |= (uint32_t)(c->from_bytes[lane] != 0) << lane;
+        fetched[lane] = c->from[lane];
+        if ((c->from[lane] & (c->bytes - 1)) != 0) {
+            machine_fault(w, i, lane, c->from[lane], FAULT_MISALIGNED,
+                          "cp.async of %u bytes from %#llx, which is not a multiple of that",
+                          c->bytes, (unsigned long long)c->from[lane]);
+            return false;
+        }
+    }
+    for (EACH_LANE(lane, reading)) {
+        if (global_range(w, i, lane, c->from[lane], c->from_bytes[lane]) == NULL) {
+            return false;
+        }
+        w->run->counters.async_copy_bytes += c->from_bytes[lane];
+    }
+    if (reading != 0) {
+        access_count_global(w, i, fetched, reading, c->bytes, false);
+    }
+    return true;
+}
+
+static void queue(warp *w, const async_copy *c, uint32_t mask)
+{
+    while (mask != 0) { /* lanes that have committed as often share an entry */
+        uint32_t group = w->committed[machine_lowest(mask)], same = 0;
+        for (EACH_LANE(lane, mask)) {
+            same |= (uint32_t)(w->committed[lane] == group) << lane;
+        }
+        async_copy *entry = new_copy(w);
+        if (entry == NULL) {
+            return;
+        }
+        *entry = *c;
+        entry->mask = same;
+        entry->group = group;
+        mask &= ~same;
+    }
+}
+
+void exec_async_copy(warp *w, const instruction *i, uint32_t mask)
+{
+    const uint64_t *from = machine_r64(w, i->o[1]);
+    const uint32_t *size = machine_r32(w, i->o[2]);
+    uint64_t to[MACHINE_LANES];
+    ptx_space space = PTX_SHARED;
+    access_window win;
+    async_copy c = {.bytes = i->element_bytes};
+
+    if (taint_refuse(w, i, i->o[1], mask, "the source address") ||
+        taint_refuse(w, i, i->o[2], mask, "the size") ||
+        !access_addresses(w, i, i->o[0], mask, c.bytes, to) ||
+        access_open(w, i, to, mask, c.bytes, &space, &win) != mask) {
+        return;
+    }
+    for (EACH_LANE(lane, mask)) {
+        c.to[lane] = (uint32_t)win.at[lane];
+        c.from[lane] = from[lane];
+        c.from_bytes[lane] = size[lane] < c.bytes ? size[lane] : c.bytes;
+        memset(win.shadow + win.at[lane], 0, c.bytes);
+    }
+    if (check_source(w, i, mask, &c)) {
+        queue(w, &c, mask);
+    }
+}
+
+static void perform(warp *w, const instruction *i, const async_copy *c, uint32_t mask)
+{
+    cta *t = w->cta;
+
+    for (EACH_LANE(lane, mask)) {
+        uint32_t bytes = c->from_bytes[lane], at = c->to[lane];
+        touched_range *r = bytes > 0 ? global_range(w, i, lane, c->from[lane], bytes) : NULL;
+        if (bytes > 0 && r == NULL) {
+            return;
+        }
+        if (bytes > 0) {
+            memcpy(t->shared + at, (const void *)(uintptr_t)c->from[lane], bytes);
+            memcpy(t->shared_shadow + at, r->range->shadow + (c->from[lane] - r->range->begin), bytes);
+        }
+        memset(t->shared + at + bytes, 0, c->bytes - bytes);
+        memset(t->shared_shadow + at + bytes, 1, c->bytes - bytes);
+    }
+}
+
+void exec_async_commit(warp *w, const instruction *i, uint32_t mask)
+{
+    (void)i;
+    for (EACH_LANE(lane, mask)) {
+        w->committed[lane]++;
+    }
+}
+
+/* The copies whose group is not among the youngest `offset` that each lane has committed. */
+void exec_async_wait(warp *w, const instruction *i, uint32_t mask)
+{
+    uint32_t kept = 0, allowed = (uint32_t)i->offset;
+
+    for (uint32_t n = 0; n < w->copies_len; n++) {
+        async_copy *c = &w->copies[n];
+        uint32_t due = 0;
+        for (EACH_LANE(lane, c->mask & mask)) {
+            bool old = (uint64_t)c->group + allowed < w->committed[lane];
+            due |= (uint32_t)(old || i->elements) << lane;
+        }
+        if (due != 0) {
+            perform(w, i, c, due);
+        }
+        c->mask &= ~due;
+        if (c->mask != 0) {
+            if (kept != n) {
+                w->copies[kept] = *c;
+            }
+            kept++;
+        }
+    }
+    w->copies_len = kept;
+}

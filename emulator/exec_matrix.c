@@ -1,0 +1,92 @@
+/* exec_matrix.c - ldmatrix, and mma.sync through the matrix unit of tensor.h. */
+#include "emulator/access.h"
+#include "emulator/exec.h"
+#include "emulator/tensor.h"
+
+#include <string.h>
+
+/* Lanes 8m..8m+7 give the rows of matrix m; lane 4g+t gets word t of row g (emulator.md 5.2). */
+static void spread(warp *w, const instruction *i, uint32_t m, const access_window *win)
+{
+    uint32_t *d = machine_r32(w, i->o[m]);
+    uint32_t bad = 0;
+
+    for (uint32_t lane = 0; lane < MACHINE_LANES; lane++) {
+        uint32_t g = lane >> 2, t = lane & 3;
+        uint64_t first = win->at[8 * m + g] + 4 * t, second = first + 2;
+        if (i->flags & FLAG_TRANSPOSED) {
+            first = win->at[8 * m + 2 * t] + 2 * g;
+            second = win->at[8 * m + 2 * t + 1] + 2 * g;
+        }
+        uint16_t low = 0, high = 0;
+        memcpy(&low, win->data + first, 2);
+        memcpy(&high, win->data + second, 2);
+        d[lane] = (uint32_t)high << 16 | low;
+        bad |= (uint32_t)(!access_written(win->shadow + first, 2) ||
+                          !access_written(win->shadow + second, 2))
+               << lane;
+    }
+    w->tainted |= w->run->checks && bad != 0;
+    if (w->tainted) {
+        taint_set(w, i->o[m], bad, MACHINE_ALL);
+    }
+}
+
+void exec_ldmatrix(warp *w, const instruction *i, uint32_t mask)
+{
+    uint64_t address[MACHINE_LANES];
+    uint32_t rows = i->elements == 4 ? MACHINE_ALL : (UINT32_C(1) << 8 * i->elements) - 1;
+    access_window win;
+    ptx_space space = PTX_SHARED;
+
+    if (mask != MACHINE_ALL) {
+        machine_fault(w, i, machine_lowest(~mask), 0, FAULT_BARRIER_DIVERGENCE,
+                      "ldmatrix needs all 32 lanes; here are %08x", mask);
+        return;
+    }
+    if (!access_addresses(w, i, i->o[i->results], rows, 16, address) ||
+        access_open(w, i, address, rows, 16, &space, &win) != rows) {
+        return;
+    }
+    access_count_shared(w, address, rows, 16);
+    for (uint32_t m = 0; m < i->elements; m++) {
+        spread(w, i, m, &win);
+    }
+}
+
+static void gather(const warp *w, const uint32_t *operands, uint32_t len, uint32_t (*to)[MACHINE_LANES])
+{
+    for (uint32_t n = 0; n < len; n++) {
+        memcpy(to[n], w->r + operands[n], sizeof to[n]);
+    }
+}
+
+/* d: 4, a: 4, b: 2, c: 4 registers. kind: the type of a in the low 4 bits, of b above. */
+void exec_mma(warp *w, const instruction *i, uint32_t mask)
+{
+    static const hone_emu_mma counter[] = {
+        [TENSOR_E4M3] = HONE_EMU_MMA_FP8, [TENSOR_E5M2] = HONE_EMU_MMA_FP8,
+        [TENSOR_BF16] = HONE_EMU_MMA_BF16, [TENSOR_F16] = HONE_EMU_MMA_F16,
+        [TENSOR_S8] = HONE_EMU_MMA_S8,     [TENSOR_U8] = HONE_EMU_MMA_S8,
+    };
+    const machine_launch *l = w->run->launch;
+    uint32_t a[4][MACHINE_LANES], b[2][MACHINE_LANES], c[4][MACHINE_LANES], d[4][MACHINE_LANES];
+    tensor_type a_type = (tensor_type)(i->kind & 15), b_type = (tensor_type)(i->kind >> 4);
+    uint64_t depth = a_type == TENSOR_BF16 || a_type == TENSOR_F16 ? 16 : 32;
+
+    if (mask != MACHINE_ALL) {
+        machine_fault(w, i, machine_lowest(~mask), 0, FAULT_BARRIER_DIVERGENCE,
+                      "mma needs all 32 lanes; here are %08x", mask);
+        return;
+    }
+    gather(w, i->o + 4, 4, a);
+    gather(w, i->o + 8, 2, b);
+    gather(w, i->o + 10, 4, c);
+    tensor_mma_m16n8(d, (const uint32_t(*)[MACHINE_LANES])a, (const uint32_t(*)[MACHINE_LANES])b,
+                     (const uint32_t(*)[MACHINE_LANES])c, a_type, b_type,
+                     tensor_unit_mma(l->arch, a_type, l->arithmetic), l->arithmetic);
+    for (uint32_t n = 0; n < 4; n++) {
+        memcpy(w->r + i->o[n], d[n], sizeof d[n]);
+    }
+    w->run->counters.tensor_macs[counter[a_type]] += UINT64_C(16) * 8 * depth;
+}
