@@ -51,78 +51,96 @@ static hone_status check_one(const hone_arg *arg, const char *name, uint64_t byt
     return HONE_OK;
 }
 
-static hone_status check_args(const hone_problem *problem, const hone_operand *operands,
-                              size_t operands_len, uint64_t workspace_bytes, const hone_arg *args,
-                              size_t count, hone_error *error)
-{
-    hone_status status = HONE_OK;
-    const size_t wanted = operands_len + (workspace_bytes > 0);
-    const uint64_t align = (uint64_t)operand_align(problem);
+/* What is launched: the prepared problem's own plan, or one made for another size of its family. */
+typedef struct launch_call {
+    const module *module;
+    const plan *plan;
+    const hone_problem *problem;
+    const hone_operand *operands;
+    size_t operands_len;
+    uint64_t offered; /* workspace that the choice asked for; another size may need less of it */
+} launch_call;
 
-    if (count != wanted || args == NULL) {
-        return status_set(error, HONE_BAD_ARGUMENT, NULL, 0,
-                          "%zu arguments; the problem takes %zu operands%s", count, operands_len,
-                          workspace_bytes > 0 ? " and the workspace" : "");
-    }
-    for (size_t i = 0; i < operands_len; i++) {
-        TRY(check_one(&args[i], operands[i].name, operands[i].bytes, align, error));
-    }
-    if (workspace_bytes > 0) {
-        TRY(check_one(&args[operands_len], "workspace", workspace_bytes, WORKSPACE_ALIGN, error));
-    }
-    /* What is written may not lie in anything else, the workspace included. */
-    for (size_t i = 0; i < wanted; i++) {
-        const bool i_written = i == operands_len || operands[i].access & 2;
-        const uint64_t i_bytes = i == operands_len ? workspace_bytes : operands[i].bytes;
-        for (size_t j = 0; j < operands_len && i_written; j++) {
-            if (j != i && overlap(&args[i], i_bytes, &args[j], operands[j].bytes)) {
-                return status_set(error, HONE_BAD_ARGUMENT, operands[j].name, 0,
-                                  "operand %s overlaps %s, which is written", operands[j].name,
-                                  i == operands_len ? "workspace" : operands[i].name);
+/* What is written may not lie in anything else; the workspace, last in `args`, is written too. */
+static hone_status check_overlaps(const launch_call *c, const hone_arg *args, size_t count,
+                                  hone_error *error)
+{
+    for (size_t i = 0; i < count; i++) {
+        const bool workspace = i == c->operands_len;
+        const uint64_t bytes = workspace ? c->plan->workspace_bytes : c->operands[i].bytes;
+        if (!workspace && (c->operands[i].access & 2) == 0) {
+            continue;
+        }
+        for (size_t j = 0; j < c->operands_len; j++) {
+            if (j != i && overlap(&args[i], bytes, &args[j], c->operands[j].bytes)) {
+                return status_set(error, HONE_BAD_ARGUMENT, c->operands[j].name, 0,
+                                  "operand %s overlaps %s, which is written", c->operands[j].name,
+                                  workspace ? "the workspace" : c->operands[i].name);
             }
         }
     }
+    return HONE_OK;
+}
+
+static hone_status check_args(const launch_call *c, const hone_arg *args, size_t count,
+                              hone_error *error)
+{
+    hone_status status = HONE_OK;
+    const uint64_t needed = c->plan->workspace_bytes, align = (uint64_t)operand_align(c->problem);
+    const bool workspace = needed > 0 || c->offered > 0;
+
+    if (args == NULL || count != c->operands_len + workspace) {
+        return status_set(error, HONE_BAD_ARGUMENT, NULL, 0,
+                          "%zu arguments; the problem takes %zu operands%s", count, c->operands_len,
+                          workspace ? " and the workspace" : "");
+    }
+    for (size_t i = 0; i < c->operands_len; i++) {
+        TRY(check_one(&args[i], c->operands[i].name, c->operands[i].bytes, align, error));
+    }
+    if (workspace) {
+        TRY(check_one(&args[c->operands_len], "workspace", needed, WORKSPACE_ALIGN, error));
+    }
+    TRY(check_overlaps(c, args, count, error));
 done:
     return status;
 }
 
-static hone_status launch_plan(const served *s, const plan *p, const hone_problem *problem,
-                               const hone_operand *operands, size_t operands_len,
-                               const hone_arg *args, size_t count, void *stream, hone_error *error)
+static hone_status launch(const launch_call *c, const hone_arg *args, size_t count, void *stream,
+                          hone_error *error)
 {
     hone_status status = HONE_OK;
     uint64_t addresses[HONE_MAX_OPERANDS];
 
-    /* A choice for a covered size may name a larger workspace than its own plan needs; it is taken
-     * all the same. */
-    const bool extra = p->workspace_bytes == 0 && count == operands_len + 1;
-    TRY(check_args(problem, operands, operands_len, p->workspace_bytes, args, count - extra,
-                   error));
-    for (size_t i = 0; i < operands_len; i++) {
+    TRY(check_args(c, args, count, error));
+    for (size_t i = 0; i < c->operands_len; i++) {
         addresses[i] = args[i].address;
     }
-    const uint64_t workspace = p->workspace_bytes > 0 ? args[operands_len].address : 0;
-    TRY(module_launch(s->module, p, addresses, operands_len, workspace, stream, error));
+    const uint64_t workspace = c->plan->workspace_bytes > 0 ? args[c->operands_len].address : 0;
+    TRY(module_launch(c->module, c->plan, addresses, c->operands_len, workspace, stream, error));
 done:
     return status;
 }
 
 /* The problem is another size of the family that the kernel was prepared for. */
-static hone_status launch_other_size(const served *s, const hone_problem *problem,
-                                     const hone_arg *args, size_t count, void *stream,
-                                     hone_error *error)
+static hone_status launch_other_size(const hone_choice *choice, const hone_arg *args, size_t count,
+                                     void *stream, hone_error *error)
 {
     hone_status status = HONE_OK;
+    const served *s = choice->kernel;
     hone_operand operands[HONE_MAX_OPERANDS];
-    size_t operands_len = 0;
+    launch_call call = {.module = s->module,
+                        .problem = &choice->problem,
+                        .operands = operands,
+                        .offered = choice->workspace_bytes};
     plan *p = malloc(sizeof *p);
 
     if (p == NULL) {
         return status_set(error, HONE_NO_MEMORY, NULL, 0, "a plan");
     }
-    TRY(hone_operands(problem, operands, &operands_len, error));
-    TRY(manifest_plan(s->m, problem, &s->device->gpu.facts, &s->config, p, error));
-    TRY(launch_plan(s, p, problem, operands, operands_len, args, count, stream, error));
+    TRY(hone_operands(call.problem, operands, &call.operands_len, error));
+    TRY(manifest_plan(s->m, call.problem, &s->device->gpu.facts, &s->config, p, error));
+    call.plan = p;
+    TRY(launch(&call, args, count, stream, error));
 done:
     free(p);
     return status;
@@ -140,10 +158,15 @@ hone_status hone_launch(const hone_choice *choice, const hone_arg *args, size_t 
         return HONE_OK; /* nothing to write */
     }
     const size_t key_len = table_key_len(choice->problem.op);
-    if (choice->problem.op == s->problem.op &&
-        memcmp(&choice->problem.as, &s->problem.as, key_len) == 0) {
-        return launch_plan(s, &s->plan, &s->problem, s->operands, s->operands_len, args, count,
-                           stream, error);
+    if (choice->problem.op != s->problem.op ||
+        memcmp(&choice->problem.as, &s->problem.as, key_len) != 0) {
+        return launch_other_size(choice, args, count, stream, error);
     }
-    return launch_other_size(s, &choice->problem, args, count, stream, error);
+    const launch_call call = {.module = s->module,
+                              .plan = &s->plan,
+                              .problem = &s->problem,
+                              .operands = s->operands,
+                              .operands_len = s->operands_len,
+                              .offered = choice->workspace_bytes};
+    return launch(&call, args, count, stream, error);
 }
