@@ -12,3 +12,8 @@ foreach(module shim shim_module shim_launch shim_memory shim_occupancy)
   target_compile_definitions(test_emulator_${module} PRIVATE HONE_EMU_FILE="$<TARGET_FILE:hone_emu>")
   add_dependencies(test_emulator_${module} hone_emu)
 endforeach()
+
+# PTX and the machine: without the driver, straight against the emulator's own functions.
+foreach(module ptx_kernels)
+  hone_test(emulator ${module} LINK hone_emulator hone_core ${CMAKE_DL_LIBS} SOURCES emulator/ptx_bench.c)
+endforeach()
