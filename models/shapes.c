@@ -131,7 +131,7 @@ static void check_blocks(const llm *l, const weight *w, const parallel *p, shape
     bool expert = w->split == WEIGHT_EP, cols = w->split == WEIGHT_COL || w->split == WEIGHT_QKV;
     int64_t ranks = expert ? p->etp : cols || w->split == WEIGHT_ROW ? p->tp : 1;
     bool row_cut = (w->split == WEIGHT_ROW && ranks > 1) || (expert && w->row_inter);
-    size_t parts = parts_len(w), whole = ranks > 1 || expert ? parts : parts > 0 ? parts - 1 : 0;
+    size_t parts = parts_len(w), whole = ranks > 1 ? parts : parts > 0 ? parts - 1 : 0;
 
     if (s->block_n == 0 || w->split == WEIGHT_KV || s->refused[0] != '\0') {
         return;
