@@ -102,7 +102,7 @@ static const problem_field act_quant_fields[] = {
 static const problem_field kv_quant_fields[] = {
     SIZE(kv_quant, "tokens", tokens, 0, true, true),
     SIZE(kv_quant, "pages", pages, 1, true, false),
-    SIZE(kv_quant, "page_stride", page_stride, 1, false, false),
+    SIZE(kv_quant, "page_stride", page_stride, 0, false, false),
     NUMBER(kv_quant, "page_size", page_size, 32, 256, 64, false),
     ENUM(kv_quant, "in", in, dtype_names, HONE_DTYPE_BF16, false),
     ENUM(kv_quant, "record_format", record.format, format_names, 0, true),

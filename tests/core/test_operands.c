@@ -1,0 +1,229 @@
+/* test_operands.c - where every byte lies: scales in their layouts, KV records in their pages,
+ * operands' sizes (golden vectors of kernels.md App. B, cases.md 9 to 11). */
+#include "core/numfmt.h"
+#include "core/problem.h"
+
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+
+static hone_error e;
+
+static hone_problem parse(const char *text)
+{
+    hone_problem p;
+
+    ck_assert_msg(hone_problem_parse(text, &p, &e) == HONE_OK, "%s: %s", text, e.message);
+    return p;
+}
+
+static const hone_record index_k = {HONE_KV_INDEX_FP8_132, HONE_PAGE_SPLIT, HONE_RULE_RAW_AMAX, 1};
+static const hone_record v32 = {HONE_KV_MLA_FP8_656, HONE_PAGE_INTERLEAVED, HONE_RULE_POW2_SCALE,
+                                1};
+static const hone_record v41_split = {HONE_KV_MLA_FP8_528, HONE_PAGE_SPLIT, HONE_RULE_POW2_AMAX, 1};
+static const hone_record v41_rows = {HONE_KV_MLA_FP8_528, HONE_PAGE_INTERLEAVED,
+                                     HONE_RULE_POW2_AMAX, 1};
+
+/* Pages of 64: token 5, dim 100 and one scale; -1: not asked. */
+static const struct {
+    const hone_record *record;
+    int dim, tile;
+    int64_t data, scale, tail, page, token;
+} golden[] = {
+    {&v32, 0, 2, 3280, 3280 + 520, 3808, 64 * 656, 656},
+    {&index_k, 100, 0, 740, 8212, -1, 8448, 132},
+    {&v41_split, 100, 3, 2660, 32851, -1, 33792, 528},
+    {&v41_rows, 100, 3, 2740, 3155, -1, 33792, 528},
+};
+
+START_TEST(page_addresses_are_the_golden_ones)
+{
+    record_layout l;
+    const hone_record *r = golden[_i].record;
+
+    ck_assert_int_eq(record_layout_of(r, 64, &l, &e), HONE_OK);
+    ck_assert_int_eq(record_data_offset(r, &l, 64, 5) + golden[_i].dim, golden[_i].data);
+    ck_assert_int_eq(record_scale_offset(r, &l, 64, 5, golden[_i].tile), golden[_i].scale);
+    ck_assert_int_eq(record_tail_offset(r, &l, 5), golden[_i].tail);
+    ck_assert_int_eq(l.page_bytes, golden[_i].page);
+    ck_assert_int_eq(l.token_bytes, golden[_i].token);
+}
+END_TEST
+
+/* Every byte of a page belongs to exactly one token's data, scale or tail. */
+START_TEST(a_page_is_covered_once_by_its_tokens)
+{
+    static const int32_t sizes[] = {32, 64, 128, 256};
+    const hone_record *r = golden[_i].record;
+    record_layout l;
+
+    for (size_t s = 0; s < ARRAY_LEN(sizes); s++) {
+        ck_assert_int_eq(record_layout_of(r, sizes[s], &l, &e), HONE_OK);
+        unsigned char *hits = calloc((size_t)l.page_bytes, 1);
+        for (int64_t t = 0; t < sizes[s]; t++) {
+            for (int32_t i = 0; i < l.data_bytes; i++) {
+                hits[record_data_offset(r, &l, sizes[s], t) + i]++;
+            }
+            for (int32_t i = 0; i < record_tiles(&l) * l.scale_bytes; i++) {
+                hits[record_scale_offset(r, &l, sizes[s], t, i / l.scale_bytes) +
+                     i % l.scale_bytes]++;
+            }
+            for (int32_t i = 0; i < l.tail_bytes; i++) {
+                hits[record_tail_offset(r, &l, t) + i]++;
+            }
+        }
+        int wrong = 0;
+        for (int64_t i = 0; i < l.page_bytes; i++) {
+            wrong += hits[i] != 1;
+        }
+        ck_assert_int_eq(wrong, 0);
+        free(hits);
+    }
+}
+END_TEST
+
+/* Case 11: 132-byte rows do not begin at multiples of 16; a padded page moves only the page. */
+START_TEST(odd_strides_are_exact)
+{
+    hone_problem p = parse("kv_quant:tokens=64,pages=4,record=index_132-split-raw_amax,"
+                           "page_stride=38016");
+    hone_operand o[HONE_MAX_OPERANDS];
+    size_t count;
+
+    ck_assert_int_eq(hone_operands(&p, o, &count, &e), HONE_OK);
+    ck_assert_uint_eq(count, 4);
+    ck_assert_str_eq(o[2].name, "cache");
+    ck_assert_uint_eq(o[2].bytes, 3 * 38016 + 8448);
+    ck_assert_int_eq(o[2].access, 3);
+    ck_assert_int_eq(o[3].access, 3);
+    ck_assert_uint_eq(o[1].bytes, 64 * 8);
+}
+END_TEST
+
+static const struct {
+    hone_scale_layout layout;
+    hone_dtype dtype;
+} layouts[] = {
+    {HONE_SCALES_ROW, HONE_DTYPE_F32},   {HONE_SCALES_COL, HONE_DTYPE_F32},
+    {HONE_SCALES_TMA, HONE_DTYPE_F32},   {HONE_SCALES_ROW, HONE_DTYPE_UE8M0},
+    {HONE_SCALES_COL, HONE_DTYPE_UE8M0}, {HONE_SCALES_PACKED, HONE_DTYPE_UE8M0},
+};
+
+START_TEST(scales_of_a_layout_lie_apart_and_within_its_bytes)
+{
+    hone_scale_layout layout = layouts[_i].layout;
+    hone_dtype dtype = layouts[_i].dtype;
+    uint64_t element = (uint64_t)numfmt_dtype_bits(dtype) / 8;
+
+    for (int64_t rows = 1; rows <= 9; rows++) {
+        for (int64_t groups = 1; groups <= 9; groups++) {
+            uint64_t bytes = 0;
+            ck_assert_int_eq(problem_scale_bytes(rows, groups, dtype, layout, &bytes, &e), HONE_OK);
+            unsigned char *hits = calloc(bytes, 1);
+            int wrong = 0;
+            for (int64_t i = 0; i < rows * groups; i++) {
+                uint64_t at =
+                    problem_scale_offset(rows, groups, dtype, layout, i / groups, i % groups);
+                wrong += at % element != 0 || at + element > bytes || hits[at]++ != 0;
+            }
+            ck_assert_int_eq(wrong, 0);
+            free(hits);
+        }
+    }
+}
+END_TEST
+
+START_TEST(packed_words_hold_four_groups_lowest_first)
+{
+    const uint8_t codes[] = {127, 128, 126, 119};
+    uint32_t words[8] = {0};
+
+    /* 5 rows: aligned to 8; row 2, groups 4..7 are word 8 + 2. */
+    for (int64_t g = 0; g < 4; g++) {
+        uint64_t at = problem_scale_offset(5, 4, HONE_DTYPE_UE8M0, HONE_SCALES_PACKED, 2, g);
+        ((uint8_t *)words)[at] = codes[g];
+    }
+    ck_assert_uint_eq(words[2], 0x777e807f);
+    ck_assert_uint_eq(problem_scale_offset(5, 8, HONE_DTYPE_UE8M0, HONE_SCALES_PACKED, 2, 5),
+                      (8 + 2) * 4 + 1);
+    ck_assert_uint_eq(problem_scale_offset(5, 4, HONE_DTYPE_F32, HONE_SCALES_TMA, 2, 3),
+                      (3 * 8 + 2) * 4);
+}
+END_TEST
+
+START_TEST(operands_of_a_batched_gemm)
+{
+    hone_problem p = parse("fp8_gemm:m=5,n=256,k=512,batch=8,recipe=ue8m0-1x32-32x32");
+    hone_problem q = parse("fp8_gemm:m=5,n=256,k=512,batch=8,recipe=f32-1x128-128x128,"
+                           "batch_layout=inner,accumulate=1,out=f32");
+    hone_operand o[HONE_MAX_OPERANDS];
+    size_t count;
+    double flop, bytes;
+
+    ck_assert_int_eq(hone_operands(&p, o, &count, &e), HONE_OK);
+    ck_assert_uint_eq(count, 5);
+    ck_assert_uint_eq(o[0].bytes, 8 * 5 * 512);
+    ck_assert_uint_eq(o[1].bytes, 8 * (16 / 4) * 8 * 4);
+    ck_assert_uint_eq(o[2].bytes, 8 * 256 * 512);
+    ck_assert_uint_eq(o[3].bytes, 8 * 8 * 16);
+    ck_assert_uint_eq(o[4].bytes, 8 * 5 * 256 * 2);
+    ck_assert_int_eq(o[4].access, 2);
+    ck_assert_int_eq(hone_operands(&q, o, &count, &e), HONE_OK);
+    ck_assert_uint_eq(o[1].bytes, 8 * 4 * 8 * 4); /* batch * groups columns of 8 aligned rows */
+    ck_assert_int_eq(o[4].access, 3);
+    problem_work(&q, &flop, &bytes);
+    ck_assert_double_eq(flop, 2.0 * 8 * 5 * 256 * 512);
+    ck_assert_double_eq(bytes, 8 * 5 * 512 + 8 * 4 * 8 * 4 + 8 * 256 * 512 + 8 * 2 * 4 * 4 +
+                                   2.0 * 8 * 5 * 256 * 4);
+}
+END_TEST
+
+START_TEST(a_problem_of_no_rows_has_operands_of_no_bytes)
+{
+    hone_problem p = parse("act_quant:m=0,k=256");
+    hone_operand o[HONE_MAX_OPERANDS];
+    size_t count;
+
+    ck_assert_int_eq(hone_operands(&p, o, &count, &e), HONE_OK);
+    for (size_t i = 0; i < count; i++) {
+        ck_assert_uint_eq(o[i].bytes, 0);
+    }
+}
+END_TEST
+
+START_TEST(addresses_past_four_gigabytes_do_not_wrap)
+{
+    hone_problem p = parse("kv_quant:tokens=1,pages=1000000,record=v41_528-split-pow2_amax");
+    hone_operand o[HONE_MAX_OPERANDS];
+    size_t count;
+
+    ck_assert_int_eq(hone_operands(&p, o, &count, &e), HONE_OK);
+    ck_assert_uint_eq(o[2].bytes, UINT64_C(33792) * 1000000);
+    ck_assert_uint_eq(
+        problem_scale_offset(3000000000, 64, HONE_DTYPE_F32, HONE_SCALES_COL, 2999999999, 63),
+        (UINT64_C(63) * 3000000000 + 2999999999) * 4);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("operands");
+    TCase *tests = tcase_create("operands");
+
+    tcase_set_timeout(tests, 60);
+    tcase_add_loop_test(tests, page_addresses_are_the_golden_ones, 0, (int)ARRAY_LEN(golden));
+    tcase_add_loop_test(tests, a_page_is_covered_once_by_its_tokens, 0, (int)ARRAY_LEN(golden));
+    tcase_add_test(tests, odd_strides_are_exact);
+    tcase_add_loop_test(tests, scales_of_a_layout_lie_apart_and_within_its_bytes, 0,
+                        (int)ARRAY_LEN(layouts));
+    tcase_add_test(tests, packed_words_hold_four_groups_lowest_first);
+    tcase_add_test(tests, operands_of_a_batched_gemm);
+    tcase_add_test(tests, a_problem_of_no_rows_has_operands_of_no_bytes);
+    tcase_add_test(tests, addresses_past_four_gigabytes_do_not_wrap);
+    suite_add_tcase(suite, tests);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_ENV);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? 0 : 1;
+}
