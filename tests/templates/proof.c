@@ -1,0 +1,151 @@
+/* proof.c - one candidate on an emulated device: compiled, launched between red zones, verified. */
+#include "proof.h"
+
+#include "bench/verify.h"
+#include "runtime/module.h"
+
+#include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Operands on the device, each between two red zones. */
+typedef struct arena {
+    const device *d;
+    size_t len;
+    CUdeviceptr base[HONE_MAX_OPERANDS];
+    uint64_t address[HONE_MAX_OPERANDS];
+} arena;
+
+static void need(const device *d, CUresult result, const char *call)
+{
+    hone_error error = {0};
+
+    ck_assert_msg(driver_check(d->driver, result, call, &error) == HONE_OK, "%s", error.message);
+}
+
+static void arena_fill(arena *a, const device *d, const inputs *in)
+{
+    *a = (arena){.d = d, .len = in->len};
+    for (size_t i = 0; i < in->len; i++) {
+        const uint64_t bytes = in->operand[i].bytes;
+        need(d, d->driver->cuMemAlloc(&a->base[i], bytes + 2 * VERIFY_RED_ZONE_BYTES),
+             "cuMemAlloc");
+        need(d,
+             d->driver->cuMemsetD8(a->base[i], VERIFY_RED_ZONE_BYTE,
+                                   bytes + 2 * VERIFY_RED_ZONE_BYTES),
+             "cuMemsetD8");
+        a->address[i] = a->base[i] + VERIFY_RED_ZONE_BYTES;
+        need(d, d->driver->cuMemcpyHtoD(a->address[i], in->image[i], bytes), "cuMemcpyHtoD");
+    }
+}
+
+static void arena_free(arena *a)
+{
+    for (size_t i = 0; i < a->len; i++) {
+        a->d->driver->cuMemFree(a->base[i]);
+    }
+}
+
+/* Images of what the kernel wrote; a damaged red zone is said in *result. */
+static void arena_read(const arena *a, inputs *after, verify_result *result)
+{
+    uint8_t zone[2][VERIFY_RED_ZONE_BYTES];
+
+    for (size_t i = 0; i < a->len; i++) {
+        const uint64_t bytes = after->operand[i].bytes;
+        need(a->d, a->d->driver->cuMemcpyDtoH(zone[0], a->base[i], sizeof zone[0]), "cuMemcpyDtoH");
+        need(a->d, a->d->driver->cuMemcpyDtoH(zone[1], a->address[i] + bytes, sizeof zone[1]),
+             "cuMemcpyDtoH");
+        if (verify_red_zone(zone[0], sizeof zone[0]) < sizeof zone[0] ||
+            verify_red_zone(zone[1], sizeof zone[1]) < sizeof zone[1]) {
+            verify_fail(result, "wrote outside of %s", after->operand[i].name);
+        }
+        if (after->operand[i].access != 1) {
+            need(a->d, a->d->driver->cuMemcpyDtoH(after->image[i], a->address[i], bytes),
+                 "cuMemcpyDtoH");
+        }
+    }
+}
+
+static void judge(const device *d, const proof_case *c, const plan *p, const inputs *before,
+                  inputs *after, verify_result *result)
+{
+    hone_error error = {0};
+    const uint8_t *written[HONE_MAX_OPERANDS] = {NULL};
+
+    for (size_t i = 0; i < after->len; i++) {
+        written[i] = after->operand[i].access != 1 ? after->image[i] : NULL;
+    }
+    const verify_request request = {.problem = c->problem,
+                                    .before = before,
+                                    .after = written,
+                                    .tolerance = p->tolerance,
+                                    .wide = verify_unit_is_wide(d->gpu.facts.arch),
+                                    .ctas_run = 1,
+                                    .ctas_total = 1};
+    ck_assert_msg(verify_outputs(&request, result, &error) == HONE_OK, "%s", error.message);
+}
+
+/* Launch and judge. A fault of the launch is a verdict; the device then starts afresh. */
+static void run(const device *d, const proof_case *c, const plan *p, const compiled *code,
+                verify_result *result)
+{
+    hone_error error = {0};
+    inputs before = {0}, after = {0};
+    module *m = NULL;
+    arena a;
+
+    ck_assert_msg(device_enter(d, &error) == HONE_OK, "%s", error.message);
+    ck_assert_msg(module_load(d, p, code, &m, &error) == HONE_OK, "%s", error.message);
+    ck_assert_msg(inputs_make(c->problem, c->kind, 11, &before, &error) == HONE_OK, "%s",
+                  error.message);
+    ck_assert_msg(inputs_copy_outputs(&before, &after, &error) == HONE_OK, "%s", error.message);
+    arena_fill(&a, d, &before);
+    hone_status status = module_launch(m, p, a.address, a.len, 0, NULL, &error);
+    if (status == HONE_OK) {
+        status = driver_check(d->driver, d->driver->cuCtxSynchronize(), "cuCtxSynchronize", &error);
+    }
+    if (status != HONE_OK) {
+        result->passed = false;
+        hone_emu_fault fault = {0};
+        d->driver->emu->last_fault(d->ordinal, &fault, NULL);
+        snprintf(result->reason, sizeof result->reason, "%.80s: %.140s", error.message,
+                 fault.message);
+        d->driver->emu->reset(d->ordinal, NULL);
+    } else {
+        verify_result outside = {.passed = true};
+        arena_read(&a, &after, &outside);
+        judge(d, c, p, &before, &after, result);
+        if (!outside.passed) {
+            verify_fail(result, "%s", outside.reason);
+        }
+        arena_free(&a);
+        module_unload(m);
+    }
+    inputs_free_outputs(&after);
+    inputs_free(&before);
+}
+
+bool proof_passes(const kernels *k, const device *d, const proof_case *c, char reason[240])
+{
+    hone_error error = {0};
+    plan p;
+    compiled *code = NULL;
+    verify_result result = {.passed = true};
+    bool legal = false;
+
+    ck_assert_msg(manifest_legal(c->m, c->problem, &d->gpu.facts, c->config, &legal, reason,
+                                 &error) == HONE_OK,
+                  "%s", error.message);
+    ck_assert_msg(legal, "%s", reason);
+    ck_assert_msg(manifest_plan(c->m, c->problem, &d->gpu.facts, c->config, &p, &error) == HONE_OK,
+                  "%s", error.message);
+    ck_assert_msg(kernels_compile(k, c->source, p.launches[0].entry, d->gpu.facts.arch, &code,
+                                  &error) == HONE_OK,
+                  "%s", error.message);
+    run(d, c, &p, code, &result);
+    compiled_free(code);
+    memcpy(reason, result.reason, 240);
+    return result.passed;
+}

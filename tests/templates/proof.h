@@ -1,0 +1,22 @@
+/* proof.h - one candidate on an emulated device: compiled, launched between red zones, verified. */
+#ifndef HONE_TESTS_TEMPLATES_PROOF_H
+#define HONE_TESTS_TEMPLATES_PROOF_H
+
+#include "bench/inputs.h"
+#include "kernels.h"
+#include "runtime/device.h"
+
+typedef struct proof_case {
+    const manifest *m;
+    const template_source *source; /* what to compile: the template's own, or a changed one */
+    const hone_problem *problem;
+    const config *config;
+    inputs_kind kind;
+} proof_case;
+
+/* The verdict, with what is wrong in `reason` (""  when it passed): a fault of the launch counts as
+ * refused. The test fails when no verdict can be reached, for instance because the config is not
+ * legal. */
+bool proof_passes(const kernels *k, const device *d, const proof_case *c, char reason[240]);
+
+#endif

@@ -1,0 +1,164 @@
+/* test_proof.c - on emulated GPUs: configs of every template give what float64 gives, and every
+ * faulty variant is refused. HONE_PROOF_DRAWS asks for that many random configs of each row instead
+ * of one. */
+#include "mutants.h"
+#include "proof.h"
+
+#include "core/problem.h"
+
+#include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static kernels shared;
+static device *ada, *hopper;
+
+/* Tails in every dimension, all recipes, layouts, outputs and records. */
+static const char *const problems[] = {
+    "fp8_gemm:m=1,n=33,k=32,recipe=f32-1x128-128x128",
+    "fp8_gemm:m=129,n=127,k=160,recipe=f32-1x128-128x128,b_scale_layout=col",
+    "fp8_gemm:m=17,n=576,k=576,recipe=f32-1x128-128x128,a_scale_layout=row,order=fixed",
+    "fp8_gemm:m=64,n=128,k=192,recipe=f32-1x128-1x128,out=f32",
+    "fp8_gemm:m=15,n=129,k=64,recipe=f32-1x128-1x128,a_scale_layout=col,b_scale_layout=row",
+    "fp8_gemm:m=16,n=136,k=576,recipe=f32-1x32-32x32,accumulate=1",
+    "fp8_gemm:m=127,n=48,k=160,recipe=ue8m0-1x32-32x32,out=f32,accumulate=1",
+    "fp8_gemm:m=5,n=40,k=144,recipe=ue8m0-1x32-32x32,a_scale_layout=row,b_scale_layout=col",
+    "fp8_gemm:m=33,n=130,k=128,recipe=ue8m0-1x32-1x32",
+    "fp8_gemm:m=128,n=64,k=320,recipe=f32-1x32-1x32,a_scale_layout=row",
+    "fp8_gemm:m=9,n=72,k=160,recipe=f32-1x32-32x32,batch=8,batch_layout=inner",
+    "fp8_gemm:m=9,n=72,k=160,recipe=ue8m0-1x32-1x32,batch=3,batch_layout=inner",
+    "fp8_gemm:m=9,n=65,k=160,recipe=f32-1x128-128x128,batch=2",
+    "fp8_gemm:m=3,n=7,k=45,recipe=f32-1x128-128x128",
+    "act_quant:m=5,k=384",
+    "act_quant:m=4,k=256,scale_layout=row,rule=pow2_scale,in=f16",
+    "act_quant:m=7,k=160,group=32,scale=ue8m0,in=f32",
+    "act_quant:m=3,k=128,scale_layout=col,rule=raw_tiny",
+    "act_quant:m=6,k=288,group=32,scale=ue8m0,scale_layout=col,rule=pow2_scale",
+    "kv_quant:tokens=9,pages=3,record_format=index_132,record_layout=split,record_rule=raw_amax",
+    "kv_quant:tokens=40,pages=5,page_size=32,record_format=v32_656,record_layout=interleaved,"
+    "record_rule=pow2_scale",
+    "kv_quant:tokens=40,pages=5,page_stride=34816,record_format=v41_528,record_layout=split,"
+    "record_rule=pow2_amax",
+    "kv_quant:tokens=17,pages=4,page_size=128,record_format=v41_528,record_layout=interleaved,"
+    "record_rule=pow2_amax",
+};
+
+static int draws(void)
+{
+    const char *asked = getenv("HONE_PROOF_DRAWS");
+
+    return asked != NULL ? atoi(asked) : 1;
+}
+
+/* Random legal configs of a problem on `d`, with all kinds of inputs in turn. */
+static void prove_draws(const device *d, int row)
+{
+    hone_error error = {0};
+    hone_problem problem;
+    template_source source;
+    space *s = NULL;
+    uint64_t seed = 31 + (uint64_t)row;
+
+    ck_assert_msg(hone_problem_parse(problems[row], &problem, &error) == HONE_OK, "%s",
+                  error.message);
+    const manifest *m = kernels_serving(&shared, &problem, &d->gpu.facts);
+    ck_assert_int_eq(templates_source(shared.templates, m, &source, &error), HONE_OK);
+    ck_assert_msg(space_open(m, &problem, &d->gpu.facts, &s, &error) == HONE_OK, "%s",
+                  error.message);
+    for (int i = 0; i < draws(); i++) {
+        config c;
+        bool found = false, uniform;
+        char reason[240] = "", text[512] = "";
+        ck_assert_int_eq(space_draw(s, &seed, 0, &c, &found, &uniform, &error), HONE_OK);
+        ck_assert_msg(found, "%s: no legal config", problems[row]);
+        const proof_case one = {.m = m,
+                                .source = &source,
+                                .problem = &problem,
+                                .config = &c,
+                                .kind = (inputs_kind)((row + i) % INPUTS_KINDS)};
+        const bool passed = proof_passes(&shared, d, &one, reason);
+        manifest_config_format(m, &c, text, sizeof text, NULL);
+        ck_assert_msg(passed, "%s on %s, inputs %d, %s: %s", problems[row], d->spec, one.kind, text,
+                      reason);
+    }
+    space_close(s);
+}
+
+/* One draw: the rows take turns between the two GPUs, whose tensor cores differ. Many: each row on
+ * both. */
+START_TEST(configs_agree_with_float64)
+{
+    if (shared.compiler == NULL) {
+        return;
+    }
+    if (draws() > 1 || _i % 2 == 0) {
+        prove_draws(ada, _i);
+    }
+    if (draws() > 1 || _i % 2 == 1) {
+        prove_draws(hopper, _i);
+    }
+}
+END_TEST
+
+START_TEST(a_mutant_is_refused_and_its_original_is_not)
+{
+    const mutant *m = &mutants[_i];
+    hone_error error = {0};
+    hone_problem problem;
+    template_source source;
+    config c;
+    char reason[240] = "";
+
+    if (shared.compiler == NULL) {
+        return;
+    }
+    const manifest *owner = templates_find(shared.templates, m->template_name);
+    ck_assert_int_eq(templates_source(shared.templates, owner, &source, &error), HONE_OK);
+    ck_assert_int_eq(hone_problem_parse(m->problem, &problem, &error), HONE_OK);
+    ck_assert_int_eq(manifest_config_parse(owner, m->config, &c, &error), HONE_OK);
+    mutated made = mutant_apply(&source, m);
+    proof_case one = {
+        .m = owner, .source = &source, .problem = &problem, .config = &c, .kind = INPUTS_NORMAL};
+    ck_assert_msg(proof_passes(&shared, ada, &one, reason), "%s: the original: %s", m->name,
+                  reason);
+    one.source = &made.source;
+    ck_assert_msg(!proof_passes(&shared, ada, &one, reason), "%s: passed", m->name);
+    ck_assert_msg(reason[0] != '\0', "%s: refused without a reason", m->name);
+    mutant_free(&made);
+}
+END_TEST
+
+static void setup(void)
+{
+    hone_error error = {0};
+
+    shared = kernels_open();
+    ck_assert_msg(device_open("emu:rtx4090", &ada, &error) == HONE_OK, "%s", error.message);
+    ck_assert_msg(device_open("emu:h20", &hopper, &error) == HONE_OK, "%s", error.message);
+}
+
+static void teardown(void)
+{
+    device_close(hopper);
+    device_close(ada);
+    kernels_close(&shared);
+}
+
+int main(void)
+{
+    Suite *suite = suite_create("templates/proof");
+    TCase *tests = tcase_create("proof");
+    SRunner *runner = srunner_create(suite);
+
+    srunner_set_fork_status(runner, CK_NOFORK); /* the workers belong to this process */
+    tcase_add_unchecked_fixture(tests, setup, teardown);
+    tcase_set_timeout(tests, 0);
+    tcase_add_loop_test(tests, configs_agree_with_float64, 0, (int)ARRAY_LEN(problems));
+    tcase_add_loop_test(tests, a_mutant_is_refused_and_its_original_is_not, 0, (int)mutants_len);
+    suite_add_tcase(suite, tests);
+    srunner_run_all(runner, CK_ENV);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed != 0;
+}
