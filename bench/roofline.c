@@ -1,19 +1,12 @@
 /* roofline.c - rates of a time and its share of the roof. */
 #include "bench/roofline.h"
 
-double roofline_peak_flops(const gpu *g, const hone_problem *problem)
-{
-    if (problem->op != HONE_OP_FP8_GEMM) {
-        return 0.0;
-    }
-    return g->flop_per_clk_sm[GPU_MMA_FP8] * (double)g->facts.sm_count *
-           (double)g->facts.clock_mhz * 1e6;
-}
-
 roofline roofline_of(const gpu *g, const hone_problem *problem, double ns)
 {
     roofline r = {.bound = PERF_LAUNCH};
-    double peak = roofline_peak_flops(g, problem), compute_ns = 0.0, memory_ns = 0.0;
+    bool multiplies = problem->op == HONE_OP_FP8_GEMM;
+    double peak = multiplies ? perf_peak_flops(g, GPU_MMA_FP8) : 0.0;
+    double compute_ns = 0.0, memory_ns = 0.0;
 
     problem_work(problem, &r.flop, &r.bytes);
     compute_ns = peak > 0.0 ? r.flop / peak * 1e9 : 0.0;

@@ -14,10 +14,6 @@ typedef struct roofline {
                          unknown */
 } roofline;
 
-/* Peak of the unit that this problem's multiply-adds run on, in FLOP/s, at boost clock; 0 when the
- * GPU lacks it. */
-double roofline_peak_flops(const gpu *g, const hone_problem *problem);
-
 /* `ns` > 0. */
 roofline roofline_of(const gpu *g, const hone_problem *problem, double ns);
 

@@ -28,7 +28,7 @@ static int scale_agrees(float got, float expected, bool raw)
     if (a == b) {
         return 1;
     }
-    return raw && b > 0 && (a - b == 1 || a - b == -1) ? 0 : -1;
+    return raw && b > 0 && (a == b + 1 || a == b - 1) ? 0 : -1;
 }
 
 static bool code_agrees(uint8_t got, uint8_t expected, int scale)

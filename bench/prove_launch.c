@@ -1,0 +1,139 @@
+/* prove_launch.c - one launch of a plan: which CTAs, and what became of it. */
+#include "bench/prove_parts.h"
+#include "bench/random.h"
+
+#include <stdio.h>
+#include <string.h>
+
+uint64_t prove_ctas(const plan *p)
+{
+    const plan_launch *l = &p->launches[0];
+
+    return (uint64_t)l->grid[0] * l->grid[1] * l->grid[2];
+}
+
+static bool contains(const uint64_t *sample, size_t len, uint64_t cta)
+{
+    for (size_t i = 0; i < len; i++) {
+        if (sample[i] == cta) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The first and last CTA are corners of any raster, the last a tail in every dimension; the middle
+ * and the ends of the first run follow, then random ones. */
+void prove_sample(uint64_t total, size_t wanted, uint64_t seed, uint64_t *sample, size_t *len)
+{
+    const uint64_t fixed[] = {0, total - 1, total / 2, total > 1 ? total - 2 : 0};
+    size_t made = 0;
+
+    *len = 0;
+    if (total <= wanted) {
+        return; /* all of them */
+    }
+    for (size_t i = 0; i < ARRAY_LEN(fixed) && made < wanted; i++) {
+        if (!contains(sample, made, fixed[i])) {
+            sample[made++] = fixed[i];
+        }
+    }
+    while (made < wanted) {
+        uint64_t cta = random_next(&seed) % total;
+        if (!contains(sample, made, cta)) {
+            sample[made++] = cta;
+        }
+    }
+    *len = made;
+}
+
+static int ordinal_of(const device *d)
+{
+    return (int)d->ordinal;
+}
+
+static hone_status set_up(const device *d, const prove_launch *how, hone_error *error)
+{
+    hone_status status = HONE_OK;
+    const hone_emu_api *emu = d->driver->emu;
+
+    if (emu != NULL) {
+        TRY(emu->set_sample(ordinal_of(d), how->sample, how->sample_len, error));
+        TRY(emu->set_schedule(ordinal_of(d), how->schedule, error));
+    }
+done:
+    return status;
+}
+
+static void reject(prove_result *out, int32_t outcome, const char *reason)
+{
+    out->outcome = outcome;
+    snprintf(out->reason, sizeof out->reason, "%.239s", reason);
+}
+
+/* A launch that did not end well: the emulator says where; a driver only what. */
+static hone_status classify(const device *d, const hone_error *cause, bool started,
+                            prove_result *out, hone_error *error)
+{
+    hone_status status = HONE_OK;
+    const hone_emu_api *emu = d->driver->emu;
+    hone_emu_fault fault = {0};
+    char reason[sizeof out->reason];
+
+    if (emu == NULL) {
+        reject(out, started ? STORE_FAULT : STORE_LAUNCH, cause->message);
+        return HONE_OK;
+    }
+    TRY(emu->last_fault(ordinal_of(d), &fault, error));
+    if (fault.result == 0) {
+        reject(out, cause->status == HONE_NO_MEMORY ? STORE_OOM : STORE_LAUNCH, cause->message);
+        return HONE_OK;
+    }
+    snprintf(reason, sizeof reason, "%s: %.180s (PTX line %d)", fault.kind, fault.message,
+             fault.ptx_line);
+    reject(out, strcmp(fault.kind, "deadlock") == 0 ? STORE_HANG : STORE_FAULT, reason);
+    TRY(emu->reset(ordinal_of(d), error));
+done:
+    return status;
+}
+
+/* Each launch of the plan by itself, so that counters are its own. */
+static hone_status launch_parts(const prove_buffers *b, const module *m, const plan *p,
+                                bool *started, hone_emu_counters *counters, hone_error *error)
+{
+    hone_status status = HONE_OK;
+    const driver *d = b->d->driver;
+    plan one = *p;
+
+    one.launches_len = 1;
+    for (uint32_t i = 0; i < p->launches_len; i++) {
+        one.launches[0] = p->launches[i];
+        *started = false;
+        TRY(module_launch(m, &one, b->address, b->len, b->workspace, NULL, error));
+        *started = true;
+        TRY(driver_check(d, d->cuCtxSynchronize(), "cuCtxSynchronize", error));
+        if (d->emu != NULL && counters != NULL) {
+            TRY(d->emu->last_counters(ordinal_of(b->d), &counters[i], error));
+        }
+        one.workspace_zeroed = false; /* what one launch leaves there the next one reads */
+    }
+done:
+    return status;
+}
+
+hone_status prove_launch_once(const prove_buffers *b, const module *m, const plan *p,
+                              const prove_launch *how, prove_result *out,
+                              hone_emu_counters *counters, hone_error *error)
+{
+    hone_status status = HONE_OK;
+    hone_error cause = {0};
+    bool started = false;
+
+    out->outcome = STORE_OK;
+    TRY(set_up(b->d, how, error));
+    if (launch_parts(b, m, p, &started, counters, &cause) != HONE_OK) {
+        TRY(classify(b->d, &cause, started, out, error));
+    }
+done:
+    return status;
+}

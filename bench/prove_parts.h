@@ -1,0 +1,54 @@
+/* prove_parts.h - inside prove: buffers on the device, one launch, its time. */
+#ifndef HONE_BENCH_PROVE_PARTS_H
+#define HONE_BENCH_PROVE_PARTS_H
+
+#include "bench/prove.h"
+
+/* Operands on the device with a red zone on both sides. */
+typedef struct prove_buffers {
+    const device *d;
+    size_t len, zone;                    /* zone: bytes on each side */
+    uint64_t base[HONE_MAX_OPERANDS];    /* of the allocations */
+    uint64_t address[HONE_MAX_OPERANDS]; /* of the operands */
+    uint64_t workspace, workspace_bytes; /* address of the operand, its size */
+} prove_buffers;
+
+hone_status prove_buffers_open(const device *d, const inputs *in, prove_buffers *out,
+                               hone_error *error);
+void prove_buffers_close(prove_buffers *b);
+/* Room for a plan's workspace, poisoned. */
+hone_status prove_buffers_workspace(prove_buffers *b, uint64_t bytes, hone_error *error);
+/* Put back what `in` says of written operands and red zones; with `all`, of read-only ones too. */
+hone_status prove_buffers_reset(const prove_buffers *b, const inputs *in, bool all,
+                                hone_error *error);
+/* Read written operands into `out` (from inputs_copy_outputs); *hit is an operand whose red zone
+ * was written, or -1. */
+hone_status prove_buffers_read(const prove_buffers *b, inputs *out, int *hit, hone_error *error);
+
+/* How a launch is run on an emulated device; all CTAs when sample_len is 0. */
+typedef struct prove_launch {
+    const uint64_t *sample;
+    size_t sample_len;
+    uint64_t schedule;
+} prove_launch;
+
+/* Launch a plan once and wait. A candidate's failure is an outcome in *out (STORE_OK when it ended
+ * well), with the reason; `counters` (MANIFEST_MAX_LAUNCHES, may be NULL) are filled on an emulated
+ * device. */
+hone_status prove_launch_once(const prove_buffers *b, const module *m, const plan *p,
+                              const prove_launch *how, prove_result *out,
+                              hone_emu_counters *counters, hone_error *error);
+
+/* CTAs of a plan's one launch that are run: all when `limit` covers them. *len of `sample`
+ * (capacity 64). */
+uint64_t prove_ctas(const plan *p);
+void prove_sample(uint64_t total, size_t wanted, uint64_t seed, uint64_t *sample, size_t *len);
+
+/* The time: modelled from counters, or by events. */
+hone_status prove_time_model(const device *d, const hone_problem *problem, const plan *p,
+                             const compiled *c, const hone_emu_counters *counters,
+                             prove_result *out, hone_error *error);
+hone_status prove_time_events(const prove_buffers *b, const module *m, const plan *p,
+                              prove_result *out, hone_error *error);
+
+#endif

@@ -1,0 +1,170 @@
+/* prove_time.c - a proved candidate's time: the model's on an emulated device, events' on a CUDA
+ * device. */
+#include "bench/prove_parts.h"
+#include "bench/stats.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { WARM_UPS = 3, SAMPLES = 32 };
+/* Sampling stops after this long, with at least SAMPLES_LEAST taken. */
+#define SAMPLING_NS   3e8
+#define SAMPLES_LEAST 8
+
+static const jit_kernel *kernel_of(const compiled *c, const char *entry)
+{
+    for (size_t i = 0; i < c->kernels_len; i++) {
+        if (strcmp(c->kernels[i].entry, entry) == 0) {
+            return &c->kernels[i];
+        }
+    }
+    return NULL;
+}
+
+/* Counters of the CTAs that ran, scaled to the grid. What sampled CTAs share in DRAM cannot be
+ * scaled: the problem's own bytes stand for it. */
+static void work_of(const hone_problem *problem, const plan *p, const plan_launch *l,
+                    const jit_kernel *kernel, const hone_emu_counters *counters, perf_work *out)
+{
+    double scale =
+        counters->ctas_run > 0 ? (double)counters->ctas_total / (double)counters->ctas_run : 1.0;
+    double flop = 0.0, bytes = 0.0, touched = (double)counters->unique_lines * 128.0;
+    perf_work w = {
+        .ctas = counters->ctas_total,
+        .threads = l->block[0] * l->block[1] * l->block[2],
+        .registers = kernel != NULL ? kernel->registers : 0,
+        .shared_bytes =
+            (int32_t)l->shared_bytes + (kernel != NULL ? kernel->static_shared_bytes : 0),
+        .stages = p->estimate.stages > 0 ? (int32_t)p->estimate.stages : 1,
+        .fp32_warp = scale * (double)counters->fp32,
+        .sfu_warp = scale * (double)counters->sfu,
+        .warp_instructions = scale * (double)counters->warp_instructions,
+        .shared_wavefronts = scale * (double)counters->shared_wavefronts,
+        .l2_bytes = scale * (double)counters->global_sectors * 32.0,
+    };
+
+    problem_work(problem, &flop, &bytes);
+    w.dram_bytes = counters->ctas_run == counters->ctas_total ? touched : bytes;
+    for (size_t i = 0; i < GPU_MMA_KINDS && i < ARRAY_LEN(counters->tensor_macs); i++) {
+        w.tensor_macs[i] = scale * (double)counters->tensor_macs[i];
+    }
+    *out = w;
+}
+
+hone_status prove_time_model(const device *d, const hone_problem *problem, const plan *p,
+                             const compiled *c, const hone_emu_counters *counters,
+                             prove_result *out, hone_error *error)
+{
+    hone_error cause = {0};
+    double longest = 0.0, total = 0.0;
+
+    (void)error;
+    for (uint32_t i = 0; i < p->launches_len; i++) {
+        perf_work work;
+        perf_answer answer;
+        work_of(problem, p, &p->launches[i], kernel_of(c, p->launches[i].entry), &counters[i],
+                &work);
+        if (perf_predict(&d->gpu, &work, &answer, &cause) != HONE_OK) {
+            out->outcome = STORE_UNMEASURED;
+            snprintf(out->reason, sizeof out->reason, "no modelled time: %.200s", cause.message);
+            return HONE_OK;
+        }
+        total += answer.ns;
+        if (answer.ns > longest) {
+            longest = answer.ns;
+            out->model = answer;
+            out->counters = counters[i];
+        }
+    }
+    out->modelled = true;
+    out->timer = STORE_TIMER_MODELLED;
+    out->time_ns = total;
+    out->samples_ns[0] = total;
+    out->samples_len = 1;
+    return HONE_OK;
+}
+
+/* Event pairs around launches on a cold L2. */
+typedef struct stopwatch {
+    const prove_buffers *b;
+    CUevent start, stop;
+    CUdeviceptr flush;
+    size_t flush_bytes; /* twice the L2 */
+} stopwatch;
+
+static void stopwatch_close(stopwatch *s)
+{
+    const driver *d = s->b->d->driver;
+
+    if (s->start != NULL) {
+        d->cuEventDestroy(s->start);
+    }
+    if (s->stop != NULL) {
+        d->cuEventDestroy(s->stop);
+    }
+    if (s->flush != 0) {
+        d->cuMemFree(s->flush);
+    }
+}
+
+static hone_status stopwatch_open(stopwatch *s, const prove_buffers *b, hone_error *error)
+{
+    hone_status status = HONE_OK;
+    const driver *d = b->d->driver;
+
+    *s = (stopwatch){.b = b, .flush_bytes = 2 * (size_t)b->d->gpu.facts.l2_bytes + 1};
+    TRY(driver_check(d, d->cuEventCreate(&s->start, CU_EVENT_DEFAULT), "cuEventCreate", error));
+    TRY(driver_check(d, d->cuEventCreate(&s->stop, CU_EVENT_DEFAULT), "cuEventCreate", error));
+    TRY(driver_check(d, d->cuMemAlloc(&s->flush, s->flush_bytes), "cuMemAlloc", error));
+done:
+    return status;
+}
+
+static hone_status stopwatch_sample(const stopwatch *s, const module *m, const plan *p, double *ns,
+                                    hone_error *error)
+{
+    hone_status status = HONE_OK;
+    const driver *d = s->b->d->driver;
+    float ms = 0.0f;
+
+    TRY(driver_check(d, d->cuMemsetD8Async(s->flush, 0, s->flush_bytes, NULL), "cuMemsetD8Async",
+                     error));
+    TRY(driver_check(d, d->cuEventRecord(s->start, NULL), "cuEventRecord", error));
+    TRY(module_launch(m, p, s->b->address, s->b->len, s->b->workspace, NULL, error));
+    TRY(driver_check(d, d->cuEventRecord(s->stop, NULL), "cuEventRecord", error));
+    TRY(driver_check(d, d->cuEventSynchronize(s->stop), "cuEventSynchronize", error));
+    TRY(driver_check(d, d->cuEventElapsedTime(&ms, s->start, s->stop), "cuEventElapsedTime",
+                     error));
+    *ns = (double)ms * 1e6;
+done:
+    return status;
+}
+
+hone_status prove_time_events(const prove_buffers *b, const module *m, const plan *p,
+                              prove_result *out, hone_error *error)
+{
+    hone_status status = HONE_OK;
+    stopwatch s = {.b = b};
+    double spent = 0.0, ns = 0.0;
+
+    TRY(stopwatch_open(&s, b, error));
+    for (int i = 0; i < WARM_UPS; i++) {
+        TRY(stopwatch_sample(&s, m, p, &ns, error));
+    }
+    out->samples_len = 0;
+    while (out->samples_len < SAMPLES &&
+           (spent < SAMPLING_NS || out->samples_len < SAMPLES_LEAST)) {
+        TRY(stopwatch_sample(&s, m, p, &ns, error));
+        out->samples_ns[out->samples_len++] = ns;
+        spent += ns;
+    }
+    out->timer = STORE_TIMER_EVENTS;
+    out->time_ns = stats_median(out->samples_ns, out->samples_len);
+    if (!(out->time_ns > 0.0)) { /* a clock that stood still is no time (cases.md 35) */
+        out->outcome = STORE_UNMEASURED;
+        snprintf(out->reason, sizeof out->reason, "events gave no time");
+    }
+done:
+    stopwatch_close(&s);
+    return status;
+}
