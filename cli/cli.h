@@ -19,5 +19,6 @@ int command_report(int argc, char **argv);
 int command_store(int argc, char **argv);
 int command_compile(int argc, char **argv);
 int command_lookup(int argc, char **argv);
+int command_tune(int argc, char **argv);
 
 #endif

@@ -15,6 +15,7 @@ static const struct {
     {"store", "check a store, or list its candidates", command_store},
     {"compile", "compile a candidate and print what ptxas reports", command_compile},
     {"lookup", "print what serving would launch for a problem", command_lookup},
+    {"tune", "prove and time candidates, keep the winners", command_tune},
     {NULL, NULL, NULL},
 };
 

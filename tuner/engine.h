@@ -9,7 +9,7 @@
 #include "runtime/device.h"
 #include "templates/manifest.h"
 
-#define ENGINE_REASON_BYTES   240
+#define ENGINE_REASON_BYTES   480
 #define ENGINE_COUNTERS_BYTES 1024
 #define ENGINE_MAX_SAMPLES    512
 
