@@ -175,6 +175,7 @@ char *ptx_bench_wrap(const char *body, uint32_t in_words, uint32_t out_words)
         ".reg .pred %%p<16>; .reg .b16 %%h<32>; .reg .b32 %%a<64>, %%d<64>; .reg .b32 %%r<32>;\n"
         ".reg .b64 %%x<32>, %%in, %%out, %%at;\n"
         "ld.param.u64 %%in, [in]; ld.param.u64 %%out, [out];\nmov.u32 %%r0, %%tid.x;\n"
+        "mov.u32 %%r1, %%ctaid.x; mov.u32 %%r2, %%ntid.x; mad.lo.s32 %%r0, %%r1, %%r2, %%r0;\n"
         "mul.wide.u32 %%at, %%r0, %u; add.s64 %%in, %%in, %%at;\n"
         "mul.wide.u32 %%at, %%r0, %u; add.s64 %%out, %%out, %%at;\n",
         in_words * 4, out_words * 4);

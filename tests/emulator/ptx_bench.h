@@ -31,7 +31,7 @@ char *ptx_bench_file(const char *path);
 /* Path of a file below the folder that HONE_SHARED names (else ../shared beside the sources); false without. */
 bool ptx_bench_shared(const char *name, char *path, size_t capacity);
 
-/* A kernel of one warp, `.visible .entry k(in, out)`: each lane loads `in_words` 32-bit words as %a0.. and stores
+/* `.visible .entry k(in, out)`: each thread of a grid along x loads `in_words` 32-bit words as %a0.. and stores
  * %d0.. (`out_words`); `body` stands between. To be freed. */
 char *ptx_bench_wrap(const char *body, uint32_t in_words, uint32_t out_words);
 
