@@ -84,6 +84,47 @@ done:
     return status;
 }
 
+/* Whether a module that the checkpoint leaves unquantised is one that we would call quantised.
+ * Gates, norms and embeddings are bf16 anyway, and layers past the last are draft stages. */
+static bool is_ours(const import_config *c, const char *module)
+{
+    static const char *const names[] = {".self_attn", ".mlp", ".experts", ".wq_b", ".wk"};
+    const char *layer = strstr(module, "layers."), *last = strrchr(module, '.');
+    size_t len = strlen(module);
+
+    if (layer == NULL || strtoll(layer + strlen("layers."), NULL, 10) >= c->l->layers ||
+        strcmp(last, ".weights_proj") == 0) {
+        return false;
+    }
+    for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+        if (strcmp(last, names[i]) == 0) {
+            return true;
+        }
+    }
+    return len > 5 && strcmp(module + len - 5, "_proj") == 0;
+}
+
+static hone_status refuse_mixed(import_config *c, const json_t *quant)
+{
+    static const char *const keys[] = {"modules_to_not_convert", "ignored_layers"};
+
+    for (size_t k = 0; k < ARRAY_LEN(keys); k++) {
+        const json_t *list = json_object_get(quant, keys[k]);
+
+        for (size_t i = 0; i < json_array_size(list); i++) {
+            const char *module = json_string_value(json_array_get(list, i));
+
+            if (module != NULL && is_ours(c, module)) {
+                return IMPORT_FAIL(c,
+                                   "'%s' has %.60s: layers that are quantised in part are not "
+                                   "modelled",
+                                   keys[k], module);
+            }
+        }
+    }
+    return HONE_OK;
+}
+
 static hone_status read_blocks(import_config *c, const json_t *quant, int32_t scale)
 {
     hone_status status = HONE_OK;
@@ -133,6 +174,7 @@ static hone_status read_quantisation(import_config *c, int32_t scale)
         return IMPORT_FAIL(c, "quant_method '%.40s': fp8 and mxfp4 are known",
                            method != NULL ? method : "");
     }
+    TRY(refuse_mixed(c, quant));
     TRY(read_blocks(c, quant, scale));
     c->l->routed = c->l->weights;
     if (experts != NULL && strcmp(experts, "fp4") == 0) {

@@ -106,6 +106,19 @@ static const claim texts[] = {
     {"experts in a latent width", "{" QWEN_MOE ", \"routed_expert_hidden_size\": 256}",
      HONE_BAD_MODEL, 0, "routed_expert_hidden_size"},
     {"blocks are read", "{" LLAMA ", \"quantization_config\": {" FP8 "}}", HONE_OK, 0, NULL},
+    {"what is bf16 anyway may be left out",
+     "{" LLAMA ", \"quantization_config\": {" FP8 ", \"modules_to_not_convert\": [\"lm_head\", "
+     "\"model.layers.0.mlp.gate\", \"model.layers.1.input_layernorm\", "
+     "\"model.layers.2.self_attn.o_proj\", \"model.layers.0.indexer.weights_proj\"]}}",
+     HONE_OK, 0, NULL},
+    {"a projection that is left out",
+     "{" LLAMA ", \"quantization_config\": {" FP8
+     ", \"ignored_layers\": [\"model.layers.1.self_attn.o_proj\"]}}",
+     HONE_BAD_MODEL, 0, "model.layers.1.self_attn.o_proj"},
+    {"a block of a layer that is left out",
+     "{" LLAMA ", \"quantization_config\": {" FP8
+     ", \"modules_to_not_convert\": [\"model.layers.*.self_attn\"]}}",
+     HONE_BAD_MODEL, 0, "self_attn"},
     {"fp8 without blocks", "{" LLAMA ", \"quantization_config\": {\"quant_method\": \"fp8\"}}",
      HONE_BAD_MODEL, 0, "weight_block_size"},
     {"blocks of nothing",
@@ -197,13 +210,11 @@ END_TEST
 
 START_TEST(only_a_regular_file_is_read)
 {
-    char folder[] = "/tmp/hone-import-"
-                    "XXX"
-                    "XXX",
-         path[64];
+    char folder[] = "/tmp/hone-import-......", path[64];
     llm *l = NULL;
     hone_error error = {0};
 
+    memset(folder + strlen(folder) - 6, 'X', 6); /* mkdtemp's form */
     ck_assert_ptr_nonnull(mkdtemp(folder));
     snprintf(path, sizeof path, "%s/config.json", folder);
     ck_assert_int_eq(llm_open(path, &l, &error), HONE_IO);
