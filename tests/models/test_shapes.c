@@ -272,27 +272,11 @@ static bool has_match(const shape *shapes, size_t len, const json_t *row, bool q
     return false;
 }
 
+/* One of each attention kind, and those that no description of ours covers. */
 static const char *const configs[] = {
-    "DeepSeek-V3",
-    "DeepSeek-R1",
-    "DeepSeek-V3.2",
-    "DeepSeek-V4-Flash",
-    "DeepSeek-V4-Pro",
-    "DeepSeek-V4.1-Flash.hf-reconstructed",
-    "Kimi-K2-Instruct",
-    "GLM-5",
-    "GLM-5.2",
-    "GLM-4.5.reconstructed",
-    "Qwen3-235B-A22B",
-    "Qwen3-235B-A22B-FP8",
-    "Qwen3-30B-A3B",
-    "Qwen3-32B-FP8",
-    "MiniMax-M2.5",
-    "gpt-oss-120b",
-    "Llama-3.1-70B",
-    "Mixtral-8x7B-v0.1",
-    "Qwen3-Next-80B-A3B-Instruct",
-    "Llama-4-Maverick-128E.trimmed",
+    "DeepSeek-V3.2", "DeepSeek-V4-Flash",           "DeepSeek-V4.1-Flash.hf-reconstructed",
+    "GLM-5.2",       "GLM-4.5.reconstructed",       "Qwen3-235B-A22B",
+    "gpt-oss-120b",  "Qwen3-Next-80B-A3B-Instruct", "Llama-4-Maverick-128E.trimmed",
 };
 
 START_TEST(an_imported_config_derives_as_the_other_program_says)
