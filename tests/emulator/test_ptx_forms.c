@@ -1,0 +1,365 @@
+/* test_ptx_forms.c - what loads and what is refused: every tier-1 form that was ever seen in real kernels, bad
+ * text with its line, unknown forms all at once, and thousands of damaged texts, none of which may crash or hang. */
+#include "tests/emulator/ptx_bench.h"
+
+#include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define HEAD                                                                                       \
+    ".version 8.8\n.target sm_90\n.address_size 64\n.global .align 16 .b8 g[256];\n"                \
+    ".visible .entry k(.param .u64 data, .param .align 16 .b8 big[64])\n{\n"                        \
+    ".reg .pred %p<9>; .reg .b16 %h<9>; .reg .b32 %r<30>; .reg .b64 %x<30>;\n"                      \
+    ".shared .align 16 .b8 s[1024]; .local .align 16 .b8 l[64];\n"
+
+static char type_class(const char *type)
+{
+    size_t len = strlen(type);
+    if (strcmp(type, "pred") == 0) {
+        return 'p';
+    }
+    if (len >= 2 && strcmp(type + len - 2, "64") == 0) {
+        return 'x';
+    }
+    return len >= 1 && (type[len - 1] == '6' || type[len - 1] == '8') ? 'h' : 'r';
+}
+
+static void registers(char *text, char kind, int count, int first)
+{
+    size_t used = 0;
+    if (count == 1) {
+        sprintf(text, "%%%c%d", kind, first);
+        return;
+    }
+    for (int n = 0; n < count; n++) {
+        used += (size_t)sprintf(text + used, "%s%%%c%d", n == 0 ? "{" : ", ", kind, first + n);
+    }
+    strcpy(text + used, "}");
+}
+
+static int vector_of(const char *form)
+{
+    return strstr(form, ".v2.") ? 2 : strstr(form, ".v4.") ? 4 : 1;
+}
+
+static const char *address_of(const char *form)
+{
+    return strstr(form, ".shared") ? "[s+16]" : strstr(form, ".local") ? "[l]" : strstr(form, ".param") ? "[big]" : "[g]";
+}
+
+/* Operands of the forms that follow no rule. */
+static const struct {
+    const char *prefix, *operands;
+} irregular[] = {
+    {"atom.", "%r0, [s], %r1"},
+    {"bar.arrive", "1, 64"},
+    {"bar.sync", "0"},
+    {"bar.warp.sync", "-1"},
+    {"bfi.b32", "%r0, %r1, %r2, 3, 4"},
+    {"bfi.b64", "%x0, %x1, %x2, 3, 4"},
+    {"bra", "END"},
+    {"cp.async.cg.shared.global.L2::cache_hint", "[%r0], [%x0], 16, %r2, %x3"},
+    {"cp.async.cg.shared.global", "[%r0], [%x0], 16, %r2"},
+    {"cp.async.commit_group", ""},
+    {"cp.async.wait_group", "1"},
+    {"cvt.f32.f16", "%r0, %h0"},
+    {"cvt.rn.bf16.f32", "%h0, %r0"},
+    {"cvt.rn.bf16x2.f32", "%r0, %r1, %r2"},
+    {"cvt.rn.f16x2.", "%r0, %h0"},
+    {"cvt.rn.satfinite.", "%h0, %r1, %r2"},
+    {"cvta.", "%x0, %x1"},
+    {"ldmatrix.", "{%r0, %r1, %r2, %r3}, [s]"},
+    {"mma.sync.", "{%r0,%r1,%r2,%r3}, {%r4,%r5,%r6,%r7}, {%r8,%r9}, {%r0,%r1,%r2,%r3}"},
+    {"popc.", "%r0, %r1"},
+    {"ret", ""},
+    {"trap", ""},
+    {"shfl.", "%r0|%p0, %r1, %r2, 31, -1"},
+    {"shl.b64", "%x0, %x1, %r2"},
+    {"shr.u64", "%x0, %x1, %r2"},
+    {"shl.b16", "%h0, %h1, %r2"},
+    {"vote.", "%r0, %p0, -1"},
+    {"mul.wide.s32", "%x0, %r1, %r2"},
+    {"mul.wide.u32", "%x0, %r1, %r2"},
+    {"mul.wide.u16", "%r0, %h1, %h2"},
+};
+
+static bool starts(const char *text, const char *with)
+{
+    return strncmp(text, with, strlen(with)) == 0;
+}
+
+static void operands_of(const char *form, char out[256])
+{
+    static const char *const one[] = {"mov.", "not.", "neg.", "abs.", "rcp.", "ex2.", "lg2.", "sqrt."};
+    static const char *const three[] = {"fma.", "mad."};
+    const char *dot = strrchr(form, '.'), *type = dot != NULL ? dot + 1 : "";
+    char value[64];
+    char kind = type_class(type);
+    int sources = 2;
+
+    for (size_t n = 0; n < ARRAY_LEN(irregular); n++) {
+        if (starts(form, irregular[n].prefix)) {
+            strcpy(out, irregular[n].operands);
+            return;
+        }
+    }
+    if (starts(form, "ld.") || starts(form, "st.")) {
+        registers(value, kind, vector_of(form), 0);
+        const char *parts[] = {value, address_of(form)};
+        bool load = form[0] == 'l';
+        sprintf(out, "%s, %s", parts[load ? 0 : 1], parts[load ? 1 : 0]);
+        return;
+    }
+    if (starts(form, "cvt.")) {
+        char copy[96];
+        strcpy(copy, form);
+        *strrchr(copy, '.') = '\0';
+        sprintf(out, "%%%c0, %%%c1", type_class(strrchr(copy, '.') + 1), kind);
+        return;
+    }
+    for (size_t n = 0; n < ARRAY_LEN(one); n++) {
+        sources = starts(form, one[n]) ? 1 : sources;
+    }
+    for (size_t n = 0; n < ARRAY_LEN(three); n++) {
+        sources = starts(form, three[n]) ? 3 : sources;
+    }
+    size_t used = (size_t)sprintf(out, "%%%c0", starts(form, "setp.") ? 'p' : kind);
+    for (int n = 0; n < sources; n++) {
+        used += (size_t)sprintf(out + used, ", %%%c%d", kind, n + 1);
+    }
+    if (starts(form, "selp.")) {
+        sprintf(out + used, ", %%p0");
+    }
+}
+
+static hone_status load_text(const char *text, hone_error *error, char *log, size_t log_capacity)
+{
+    device_memory *memory = NULL;
+    ptx_module *module = NULL;
+
+    ck_assert_int_eq(memory_open(1 << 26, &memory, NULL), HONE_OK);
+    hone_status status = ptx_module_load(text, strlen(text), memory, &module, log, log_capacity, error);
+    ck_assert((status == HONE_OK) == (module != NULL));
+    ptx_module_unload(module, memory);
+    memory_close(memory);
+    return status;
+}
+
+START_TEST(every_form_of_tier_one_loads)
+{
+    char path[512], text[4096], operands[256];
+    hone_error error;
+    int count = 0;
+
+    if (!ptx_bench_shared("data/ptx_forms.csv", path, sizeof path)) {
+        return;
+    }
+    char *csv = ptx_bench_file(path), *rest = NULL;
+    for (char *line = strtok_r(csv, "\n", &rest); line != NULL; line = strtok_r(NULL, "\n", &rest)) {
+        if (!starts(line, "1,")) {
+            continue;
+        }
+        char *form = line + 2;
+        *strchr(form, ',') = '\0';
+        if (strcmp(form, "call.uni") == 0 || strcmp(form, "st.param.b64") == 0) {
+            continue; /* the test below calls functions */
+        }
+        operands_of(form, operands);
+        if (strcmp(form, "ld.param.v2.u32") != 0 && starts(form, "ld.param") && vector_of(form) == 1 && type_class(strrchr(form, '.') + 1) == 'x') {
+            sprintf(operands, "%%x0, [data]");
+        }
+        snprintf(text, sizeof text, "%s%s %s;\nEND:\nret;\n}\n", HEAD, form, operands);
+        ck_assert_msg(load_text(text, &error, NULL, 0) == HONE_OK, "%s %s: %s", form, operands, error.message);
+        count++;
+    }
+    ck_assert_int_gt(count, 160);
+    free(csv);
+}
+END_TEST
+
+START_TEST(unknown_forms_are_listed_all_at_once_with_their_lines)
+{
+    static const char body[] = "wgmma.fence.sync.aligned;\nadd.s32 %r0, %r1, %r2;\n@%p0 tcgen05.wait::ld.sync.aligned;\n"
+                               "cp.async.bulk.commit_group;\nret;\n}\n";
+    char text[2048], log[1024];
+    hone_error error;
+
+    snprintf(text, sizeof text, "%s%s", HEAD, body);
+    ck_assert_int_eq(load_text(text, &error, log, sizeof log), HONE_UNSUPPORTED);
+    ck_assert_int_eq(error.line, 9);
+    ck_assert_ptr_nonnull(strstr(error.message, "wgmma.fence"));
+    ck_assert_ptr_nonnull(strstr(log, "line 9: wgmma.fence.sync.aligned"));
+    ck_assert_ptr_nonnull(strstr(log, "line 11: tcgen05.wait::ld.sync.aligned"));
+    ck_assert_ptr_nonnull(strstr(log, "line 12: cp.async.bulk.commit_group"));
+    ck_assert_ptr_null(strstr(log, "add.s32"));
+}
+END_TEST
+
+static const struct {
+    const char *text;
+    int line;
+} bad[] = {
+    {".version 8.8\nhello;\n", 2},
+    {HEAD "add.s32 %r0, %r1;\nret;\n}\n", 9},
+    {HEAD "\nadd.s32 %r0, %r1, %q7;\nret;\n}\n", 10},
+    {HEAD "bra NOWHERE;\nret;\n}\n", 9},
+    {HEAD "add.s32 %r0, %r1, %r2\nret;\n}\n", 10},
+    {HEAD "mov.u32 %r0, 0x;\nret;\n}\n", 9},
+    {HEAD "mov.u32 %r0, 99999999999999999999999;\nret;\n}\n", 9},
+    {HEAD "add.s64 %x0, %r1, %x2;\nret;\n}\n", 9},
+    {HEAD "ld.param.u64 %x0, [data+4096];\nret;\n}\n", 9},
+    {HEAD "ret;\n", 10},
+    {HEAD "/* never closed\nret;\n}\n", 12},
+    {HEAD "mov.u32 %r0, {{{{{{{{{{{{{{{{{{{{1}}}}}}}}}}}}}}}}}}}};\nret;\n}\n", 9},
+    {HEAD ".reg .b32 %r<99999999999999999999>;\nret;\n}\n", 9},
+};
+
+START_TEST(text_that_does_not_parse_is_refused_with_its_line)
+{
+    hone_error error;
+
+    ck_assert_int_eq(load_text(bad[_i].text, &error, NULL, 0), HONE_BAD_TEXT);
+    ck_assert_msg(error.line == bad[_i].line, "line %d, not %d: %s", error.line, bad[_i].line, error.message);
+}
+END_TEST
+
+static const char functions[] =
+    ".version 8.8\n.target sm_90\n.address_size 64\n"
+    ".global .align 4 .u32 table[4] = {5, 0x10, 7, 8};\n.const .align 8 .b8 words[4] = {1, 2, 3, 4};\n"
+    ".extern .func (.param .b32 r) vprintf(.param .b64 f, .param .b64 v);\n"
+    ".func (.param .b32 result) twice(.param .b32 a, .param .b64 unused)\n{\n.reg .b32 %r<4>; .reg .pred %p;\n"
+    "ld.param.b32 %r0, [a];\nsetp.gt.s32 %p, %r0, 20;\n@%p bra BIG;\nshl.b32 %r1, %r0, 1;\n"
+    "st.param.b32 [result], %r1;\nret;\nBIG:\nst.param.b32 [result], -1;\nret;\n}\n"
+    ".visible .entry k(.param .u64 out)\n.maxntid 64, 1, 1\n.minnctapersm 2\n{\n"
+    ".reg .b32 %r<9>; .reg .b64 %x<9>;\n.loc 1 5 3, function_name $L1, inlined_at 1 2 3\n"
+    "ld.param.u64 %x0, [out];\nmov.u32 %r0, %tid.x;\nmul.wide.u32 %x1, %r0, 4;\nadd.s64 %x0, %x0, %x1;\n"
+    "{\n.param .b32 p0; .param .b64 p1; .param .b32 back;\nst.param.b32 [p0], %r0;\nst.param.b64 [p1], %x1;\n"
+    "call.uni (back), twice, (p0, p1);\nld.param.b32 %r1, [back];\n}\n"
+    "{\n.param .b64 p0; .param .b64 p1; .param .b32 back;\nst.param.b64 [p0], %x1;\nst.param.b64 [p1], %x1;\n"
+    "call.uni (back), vprintf, (p0, p1);\nld.param.b32 %r5, [back];\n}\n"
+    "{\n.reg .b32 %r1; mov.u32 %r1, 77;\n}\n" /* an inner %r1 hides the outer one */
+    "ld.global.u32 %r2, [table+4]; mov.u64 %x3, words; ld.const.u8 %r3, [%x3+2];\n"
+    "add.u32 %r1, %r1, %r2; add.u32 %r1, %r1, %r3; add.u32 %r1, %r1, %r5;\nst.global.u32 [%x0], %r1;\nret;\n}\n";
+
+START_TEST(functions_scopes_and_variables_work)
+{
+    ptx_bench b;
+    uint32_t out[32];
+    uint64_t address = 0, bytes = 0;
+    ptx_kernel_facts facts;
+
+    ptx_bench_open(&b);
+    ck_assert_msg(ptx_bench_load(&b, functions) == HONE_OK, "%s", b.error.message);
+    uint64_t d = ptx_bench_buffer(&b, NULL, sizeof out);
+    ck_assert_msg(ptx_bench_run(&b, "k", (uint32_t[]){1, 1, 1}, (uint32_t[]){32, 1, 1}, (void *[]){&d}) == HONE_OK,
+                  "%s", b.error.message);
+    ptx_bench_read(&b, d, out, sizeof out);
+    for (uint32_t n = 0; n < 32; n++) {
+        ck_assert_uint_eq(out[n], (n > 20 ? UINT32_MAX : 2 * n) + 16 + 3);
+    }
+    ck_assert(ptx_module_global(b.module, "table", &address, &bytes));
+    ck_assert_uint_eq(bytes, 16);
+    ck_assert(!ptx_module_global(b.module, "nothing", &address, &bytes));
+    ptx_kernel_describe(ptx_module_kernel(b.module, "k"), &facts);
+    ck_assert_uint_eq(facts.max_threads, 64);
+    ck_assert_uint_eq(facts.params_bytes, 8);
+    ck_assert_int_eq(ptx_bench_run(&b, "k", (uint32_t[]){1, 1, 1}, (uint32_t[]){96, 1, 1}, (void *[]){&d}),
+                     HONE_BAD_ARGUMENT);
+    ptx_bench_close(&b);
+}
+END_TEST
+
+START_TEST(recursion_is_refused_by_name)
+{
+    static const char text[] = ".version 8.8\n.func f()\n{\ncall.uni f;\nret;\n}\n.entry k()\n{\ncall.uni f;\nret;\n}\n";
+    hone_error error;
+
+    ck_assert_int_eq(load_text(text, &error, NULL, 0), HONE_UNSUPPORTED);
+    ck_assert_int_eq(error.line, 4);
+}
+END_TEST
+
+static uint64_t next_random(uint64_t *state)
+{
+    *state ^= *state << 13;
+    *state ^= *state >> 7;
+    *state ^= *state << 17;
+    return *state * UINT64_C(0x2545F4914F6CDD1D);
+}
+
+/* Cuts, repeats, swaps and overwrites; then loads, and runs what still loads. */
+static void damage(char *text, size_t len, uint64_t *state)
+{
+    static const char marks[] = "{}[]();,.:%@!<>|+-0x9 \n\"/*_";
+    uint64_t times = 1 + next_random(state) % 4;
+
+    for (uint64_t n = 0; n < times; n++) {
+        size_t at = next_random(state) % len, other = next_random(state) % len;
+        size_t span = 1 + next_random(state) % 12;
+        span = at + span > len ? len - at : span;
+        span = other + span > len ? len - other : span;
+        switch (next_random(state) % 4) {
+        case 0:
+            text[at] = marks[next_random(state) % (sizeof marks - 1)];
+            break;
+        case 1:
+            memmove(text + at, text + other, span);
+            break;
+        case 2:
+            memset(text + at, ' ', span);
+            break;
+        default:
+            text[at] = (char)next_random(state);
+            break;
+        }
+    }
+}
+
+START_TEST(damaged_text_never_crashes_or_hangs)
+{
+    static const char *const seeds[] = {
+        functions, HEAD "setp.lt.s32 %p0, %r0, %r1;\n@%p0 bra END;\nld.global.v4.u32 {%r0,%r1,%r2,%r3}, [g+16];\n"
+                        "shfl.sync.bfly.b32 %r4|%p1, %r0, 1, 31, -1;\ncvt.rn.satfinite.e4m3x2.f32 %h0, %r0, %r1;\n"
+                        "mov.b64 {%r5, %r6}, %x0;\nbar.sync 0;\natom.shared.add.u32 %r7, [s], 1;\nEND:\nret;\n}\n"};
+    char text[4096];
+    uint64_t state = 12345 + (uint64_t)_i;
+    int loaded = 0;
+
+    for (int n = 0; n < 1000; n++) {
+        const char *seed = seeds[n % 2];
+        size_t len = strlen(seed);
+        memcpy(text, seed, len + 1);
+        damage(text, len, &state);
+        ptx_bench b;
+        ptx_bench_open(&b);
+        hone_status status = ptx_module_load(text, len, b.memory, &b.module, NULL, 0, &b.error);
+        ck_assert_msg(status == HONE_OK || status == HONE_BAD_TEXT || status == HONE_UNSUPPORTED ||
+                          status == HONE_LIMIT || status == HONE_NO_MEMORY,
+                      "status %d", (int)status);
+        loaded += status == HONE_OK;
+        ptx_bench_close(&b);
+    }
+    ck_assert_int_gt(loaded, 5); /* the damage must leave some whole, or it tests only the lexer */
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("emulator: forms");
+    TCase *t = tcase_create("text");
+
+    tcase_set_timeout(t, 120);
+    tcase_add_test(t, every_form_of_tier_one_loads);
+    tcase_add_test(t, unknown_forms_are_listed_all_at_once_with_their_lines);
+    tcase_add_loop_test(t, text_that_does_not_parse_is_refused_with_its_line, 0, (int)ARRAY_LEN(bad));
+    tcase_add_test(t, functions_scopes_and_variables_work);
+    tcase_add_test(t, recursion_is_refused_by_name);
+    tcase_add_loop_test(t, damaged_text_never_crashes_or_hangs, 0, 4);
+    suite_add_tcase(s, t);
+    SRunner *r = srunner_create(s);
+    srunner_run_all(r, CK_ENV);
+    int failed = srunner_ntests_failed(r);
+    srunner_free(r);
+    return failed != 0;
+}
