@@ -20,5 +20,7 @@ int command_store(int argc, char **argv);
 int command_compile(int argc, char **argv);
 int command_lookup(int argc, char **argv);
 int command_tune(int argc, char **argv);
+int command_verify(int argc, char **argv);
+int command_bench(int argc, char **argv);
 
 #endif

@@ -11,11 +11,13 @@ static const struct {
     {"devices", "list the GPUs that are here and those that can be emulated", command_devices},
     {"models", "list LLM architectures, or show what one asks of a rank", command_models},
     {"space", "count the legal configs of templates for a problem", command_space},
-    {"report", "print winners, what bounds them, and what was rejected", command_report},
-    {"store", "check a store, or list its candidates", command_store},
     {"compile", "compile a candidate and print what ptxas reports", command_compile},
-    {"lookup", "print what serving would launch for a problem", command_lookup},
+    {"verify", "compare candidates with float64 references", command_verify},
+    {"bench", "prove and time one candidate of a problem", command_bench},
     {"tune", "prove and time candidates, keep the winners", command_tune},
+    {"report", "print winners, what bounds them, and what was rejected", command_report},
+    {"lookup", "print what serving would launch for a problem", command_lookup},
+    {"store", "check a store, or list its candidates", command_store},
     {NULL, NULL, NULL},
 };
 
