@@ -244,13 +244,26 @@ done:
     return status;
 }
 
+/* Identity as of one moment: between separate reads another process may make the schema. */
+static hone_status identify_at_once(database *d, const database_schema *schema, bool *empty,
+                                    hone_error *error)
+{
+    hone_status status = HONE_OK;
+
+    TRY(database_exec(d, "BEGIN", error));
+    status = identify(d, schema, empty, error);
+    sqlite3_exec(d->db, "ROLLBACK", NULL, NULL, NULL); /* nothing was written */
+done:
+    return status;
+}
+
 /* Identity, or the schema made by whoever gets the lock first. */
 static hone_status identify_or_create(database *d, const database_schema *schema, hone_error *error)
 {
     hone_status status = HONE_OK;
     bool empty = false, begun = false;
 
-    TRY(identify(d, schema, &empty, error));
+    TRY(identify_at_once(d, schema, &empty, error));
     if (!empty) {
         return HONE_OK;
     }

@@ -237,7 +237,7 @@ static hone_status write_generation(store *s, const unsigned char *bytes, size_t
     sqlite3_stmt *statement = NULL;
 
     TRY(store_write_begin(s, error));
-    TRY(store_next_id(s, STORE_SQL_LAST_GENERATION, number, error));
+    TRY(store_next_id(s, STORE_SQL_NEXT_GENERATION, number, error));
     TRY(store_statement(s, STORE_SQL_PUT_GENERATION, &statement, error));
     const cell cells[] = {cell_int(*number), cell_int(store_now_ms()),
                           cell_blob(content, DIGEST_BYTES), cell_blob(bytes, len)};

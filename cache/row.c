@@ -81,7 +81,7 @@ static void digest_column(digest *d, sqlite3_stmt *row, int column)
     }
 }
 
-static int bind_cell(sqlite3_stmt *statement, int at, const cell *c)
+int row_bind(sqlite3_stmt *statement, int at, const cell *c)
 {
     switch (c->kind) {
     case CELL_INT:
@@ -111,7 +111,7 @@ hone_status row_write(database *d, sqlite3_stmt *insert, const char *table, cons
     digest_text(&sum, table);
     for (size_t i = 0; i < cells_len && code == SQLITE_OK; i++) {
         digest_cell(&sum, &cells[i]);
-        code = bind_cell(insert, (int)i + 1, &cells[i]);
+        code = row_bind(insert, (int)i + 1, &cells[i]);
     }
     digest_end(&sum, bytes);
     if (code == SQLITE_OK) {
@@ -143,6 +143,21 @@ bool row_intact(sqlite3_stmt *row, const char *table, int first, int columns)
     const void *stored = sqlite3_column_blob(row, last);
     return stored != NULL && sqlite3_column_bytes(row, last) == (int)sizeof bytes &&
            memcmp(stored, bytes, sizeof bytes) == 0;
+}
+
+bool row_equal(sqlite3_stmt *row, int column, const cell *c)
+{
+    if (c->kind == CELL_INT) {
+        return sqlite3_column_type(row, column) == SQLITE_INTEGER &&
+               sqlite3_column_int64(row, column) == c->number;
+    }
+    if (c->kind == CELL_REAL) {
+        return sqlite3_column_double(row, column) == c->real;
+    }
+    const void *bytes = c->kind == CELL_TEXT ? (const void *)sqlite3_column_text(row, column)
+                                             : sqlite3_column_blob(row, column);
+    return (size_t)sqlite3_column_bytes(row, column) == c->len &&
+           (c->len == 0 || memcmp(bytes, c->bytes, c->len) == 0);
 }
 
 const char *row_text(sqlite3_stmt *row, int column)

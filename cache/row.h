@@ -41,6 +41,12 @@ static inline cell cell_blob(const void *bytes, size_t len)
     return (cell){.kind = CELL_BLOB, .bytes = bytes, .len = len};
 }
 
+/* Bind one cell to a parameter; gives SQLite's code. */
+int row_bind(sqlite3_stmt *statement, int at, const cell *c);
+
+/* Whether a column of the current row holds the cell's value. */
+bool row_equal(sqlite3_stmt *row, int column, const cell *c);
+
 /* Bind the cells from parameter 1 on, then the digest over `table` and all of them, and step. */
 hone_status row_write(database *d, sqlite3_stmt *insert, const char *table, const cell *cells,
                       size_t cells_len, hone_error *error);

@@ -193,7 +193,10 @@ done:
 
 hone_status store_write_failed(store *s, hone_status status)
 {
-    if (s->writing && status != HONE_BAD_ARGUMENT) { /* a refused argument wrote nothing */
+    if (s->writing && status == HONE_BAD_ARGUMENT) { /* nothing was written: let go of the lock */
+        store_flush(s, NULL);
+    }
+    if (s->writing) {
         sqlite3_exec(database_handle(s->file), "ROLLBACK", NULL, NULL, NULL);
         s->writing = false;
         s->pending = 0;

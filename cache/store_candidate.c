@@ -317,7 +317,7 @@ static hone_status put(store *s, int64_t sweep, const store_key *key, const stor
     if (found != 0) {
         made = found;
     } else {
-        TRY(store_next_id(s, STORE_SQL_LAST_CANDIDATE, &made, error));
+        TRY(store_next_id(s, STORE_SQL_NEXT_CANDIDATE, &made, error));
     }
     store_row row = {
         .id = made,
@@ -392,6 +392,7 @@ hone_status store_candidate_finish(store *s, int64_t id, const store_result *res
     bool found = false;
 
     TRY(check_result(s, result, error));
+    TRY(store_write_begin(s, error));
     TRY(store_query(s, STORE_SQL_GET_CANDIDATE, &id, 1, &statement, &found, error));
     if (found) {
         TRY(read_row(s, statement, &row, &found, error));
@@ -402,7 +403,6 @@ hone_status store_candidate_finish(store *s, int64_t id, const store_result *res
         goto done;
     }
     row.result = *result;
-    TRY(store_write_begin(s, error));
     TRY(write_row(s, &row, error));
     TRY(store_write_pending(s, error));
 done:

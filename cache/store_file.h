@@ -19,10 +19,10 @@
     X(PUT_GENERATION, "INSERT OR REPLACE INTO generations VALUES(?,?,?,?,?)")                      \
     X(GET_SWEEP, "SELECT * FROM sweeps WHERE id=?")                                                \
     X(GET_PROBLEM, "SELECT * FROM problems WHERE id=?")                                            \
-    X(FIND_PROBLEM, "SELECT * FROM problems WHERE hash=?")                                         \
+    X(FIND_PROBLEM, "SELECT * FROM problems WHERE hash=?4")                                        \
     X(GET_DEVICE, "SELECT * FROM devices WHERE id=?")                                              \
-    X(FIND_DEVICE, "SELECT * FROM devices WHERE name=? AND arch=? AND sm_count=? AND smem=?"       \
-                   " AND mem_gib=? AND mem_100gb_s=? AND emulated=?")                              \
+    X(FIND_DEVICE, "SELECT * FROM devices WHERE name=?2 AND arch=?3 AND sm_count=?4"               \
+                   " AND smem=?5 AND mem_gib=?6 AND mem_100gb_s=?7 AND emulated=?8")               \
     X(GET_CANDIDATE, "SELECT * FROM candidates WHERE id=?")                                        \
     X(FIND_CANDIDATE, "SELECT * FROM candidates WHERE problem=? AND device=? AND template=?"       \
                       " AND config=?")                                                             \
@@ -33,12 +33,12 @@
     X(LIST_WINNERS, "SELECT * FROM winners WHERE (?1=0 OR problem=?1)"                             \
                     " AND (?2=0 OR device=?2) AND (?4=0 OR candidate=?4)"                          \
                     " ORDER BY device, problem")                                                   \
-    X(LAST_SWEEP, "SELECT coalesce(max(id),0)+1 FROM sweeps")                                      \
-    X(LAST_PROBLEM, "SELECT coalesce(max(id),0)+1 FROM problems")                                  \
-    X(LAST_DEVICE, "SELECT coalesce(max(id),0)+1 FROM devices")                                    \
-    X(LAST_CANDIDATE, "SELECT coalesce(max(id),0)+1 FROM candidates")                              \
-    X(LAST_WINNER, "SELECT coalesce(max(id),0)+1 FROM winners")                                    \
-    X(LAST_GENERATION, "SELECT coalesce(max(number),0)+1 FROM generations")                        \
+    X(NEXT_SWEEP, "SELECT coalesce(max(id),0)+1 FROM sweeps")                                      \
+    X(NEXT_PROBLEM, "SELECT coalesce(max(id),0)+1 FROM problems")                                  \
+    X(NEXT_DEVICE, "SELECT coalesce(max(id),0)+1 FROM devices")                                    \
+    X(NEXT_CANDIDATE, "SELECT coalesce(max(id),0)+1 FROM candidates")                              \
+    X(NEXT_WINNER, "SELECT coalesce(max(id),0)+1 FROM winners")                                    \
+    X(NEXT_GENERATION, "SELECT coalesce(max(number),0)+1 FROM generations")                        \
     X(LIST_GENERATIONS, "SELECT * FROM generations ORDER BY number DESC")                          \
     X(DROP_GENERATIONS, "DELETE FROM generations WHERE number<=?-2")
 
@@ -85,10 +85,12 @@ extern const database_schema store_schema;
 /* The statement, reset and compiled on first use. */
 hone_status store_statement(store *s, store_sql which, sqlite3_stmt **out, hone_error *error);
 
-/* Open a transaction unless one is open. Refuses read-only and broken handles. */
+/* Open a transaction unless one is open. Refuses read-only and broken handles. Call it before the
+ * reads that the write rests on: a read that is under way keeps an old snapshot, which no wait can
+ * turn into a write. */
 hone_status store_write_begin(store *s, hone_error *error);
-/* Undo the transaction that a failed write stands in, if any, and then let nothing more through.
- * Returns `status`. */
+/* Undo the transaction that a failed write stands in, if any, and then let nothing more through. A
+ * refused argument is no failed write. Returns `status`. */
 hone_status store_write_failed(store *s, hone_status status);
 
 /* Count a finished candidate; commits when the batch is full or the last commit is 100 ms ago. */

@@ -110,7 +110,7 @@ hone_status store_sweep_begin(store *s, const store_sweep *sweep, int64_t *id, h
 
     mark_process(&row.process);
     TRY(store_write_begin(s, error));
-    TRY(store_next_id(s, STORE_SQL_LAST_SWEEP, &made, error));
+    TRY(store_next_id(s, STORE_SQL_NEXT_SWEEP, &made, error));
     TRY(write_sweep(s, made, &row, error));
     TRY(store_flush(s, error));
     *id = made;
@@ -125,17 +125,19 @@ hone_status store_sweep_end(store *s, int64_t id, hone_error *error)
     sweep_row row;
     bool found = false;
 
+    TRY(store_write_begin(s, error));
     TRY(read_sweep(s, id, &row, &statement, &found, error));
     if (!found) {
-        return status_set(error, HONE_BAD_ARGUMENT, store_path(s), 0, "no sweep %lld",
-                          (long long)id);
+        status =
+            status_set(error, HONE_BAD_ARGUMENT, store_path(s), 0, "no sweep %lld", (long long)id);
+        goto done;
     }
-    TRY(store_write_begin(s, error));
     row.ended_ms = store_now_ms();
     TRY(write_sweep(s, id, &row, error));
     sqlite3_reset(statement);
     TRY(store_flush(s, error));
 done:
+    sqlite3_reset(statement);
     return status == HONE_OK ? status : store_write_failed(s, status);
 }
 
@@ -179,13 +181,73 @@ done:
     return status;
 }
 
-/* Whether the current row is an intact problem with that key. */
-static bool is_problem(sqlite3_stmt *row, const uint8_t *key, size_t key_len)
-{
-    const void *stored = sqlite3_column_blob(row, 2);
+/* A table whose rows are told apart by all their columns but the id. */
+typedef struct identity_table {
+    const char *name;
+    int columns; /* digest included */
+    store_sql find, next, put;
+} identity_table;
 
-    return row_intact(row, "problems", 0, STORE_PROBLEM_COLUMNS) && stored != NULL &&
-           (size_t)sqlite3_column_bytes(row, 2) == key_len && memcmp(stored, key, key_len) == 0;
+static const identity_table problems = {"problems", STORE_PROBLEM_COLUMNS, STORE_SQL_FIND_PROBLEM,
+                                        STORE_SQL_NEXT_PROBLEM, STORE_SQL_PUT_PROBLEM};
+static const identity_table devices = {"devices", STORE_DEVICE_COLUMNS, STORE_SQL_FIND_DEVICE,
+                                       STORE_SQL_NEXT_DEVICE, STORE_SQL_PUT_DEVICE};
+
+/* The row that the cells' unique columns lead to: its id (0: none), and whether it is intact and
+ * equal. */
+static hone_status find_identity(store *s, const identity_table *table, const cell *cells,
+                                 int64_t *id, bool *same, hone_error *error)
+{
+    hone_status status = HONE_OK;
+    sqlite3_stmt *row = NULL;
+    int last = table->columns - 1;
+
+    TRY(store_statement(s, table->find, &row, error));
+    for (int i = 1; i < last; i++) {
+        row_bind(row, i + 1, &cells[i]); /* the statement takes those that it has a number for */
+    }
+    TRY(database_step(s->file, row, same, error));
+    *id = *same ? sqlite3_column_int64(row, 0) : 0;
+    *same = *same && row_intact(row, table->name, 0, table->columns);
+    for (int i = 1; i < last && *same; i++) {
+        *same = row_equal(row, i, &cells[i]);
+    }
+done:
+    sqlite3_reset(row);
+    sqlite3_clear_bindings(row);
+    return status;
+}
+
+/* Find the row of the cells or make it; cells[0] takes its id. A damaged row is written anew in its
+ * place, so that what points to it is whole again. Looked up a second time under the lock: another
+ * process may have been faster. */
+static hone_status have_identity(store *s, const identity_table *table, cell *cells, int64_t *id,
+                                 hone_error *error)
+{
+    hone_status status = HONE_OK;
+    sqlite3_stmt *insert = NULL;
+    bool same = false, open = s->writing;
+    int64_t made = 0;
+
+    TRY(find_identity(s, table, cells, &made, &same, error));
+    if (!same) {
+        TRY(store_write_begin(s, error));
+        TRY(find_identity(s, table, cells, &made, &same, error));
+    }
+    if (!same && made == 0) {
+        TRY(store_next_id(s, table->next, &made, error));
+    }
+    if (!same) {
+        cells[0] = cell_int(made);
+        TRY(store_statement(s, table->put, &insert, error));
+        TRY(row_write(s->file, insert, table->name, cells, (size_t)table->columns - 1, error));
+    }
+    if (!open) {
+        TRY(store_flush(s, error));
+    }
+    *id = made;
+done:
+    return status == HONE_OK ? status : store_write_failed(s, status);
 }
 
 hone_status store_problem_id(store *s, const hone_problem *problem, int64_t *id, hone_error *error)
@@ -193,39 +255,31 @@ hone_status store_problem_id(store *s, const hone_problem *problem, int64_t *id,
     hone_status status = HONE_OK;
     char text[512];
     uint8_t key[PROBLEM_KEY_MAX];
-    sqlite3_stmt *statement = NULL;
-    bool row = false;
-    int64_t made = 0;
 
     TRY(hone_problem_format(problem, text, sizeof text, error));
     size_t key_len = problem_key(problem, key);
     problem_hash hash = problem_key_hash(key, key_len);
-    TRY(store_statement(s, STORE_SQL_FIND_PROBLEM, &statement, error));
-    sqlite3_bind_blob(statement, 1, &hash, sizeof hash, SQLITE_STATIC);
-    TRY(database_step(s->file, statement, &row, error));
-    if (row && is_problem(statement, key, key_len)) {
-        *id = sqlite3_column_int64(statement, 0);
-        goto done;
-    }
-    sqlite3_reset(statement);
-    bool open = s->writing;
-    TRY(store_write_begin(s, error));
-    TRY(store_next_id(s, STORE_SQL_LAST_PROBLEM, &made, error));
-    sqlite3_stmt *insert = NULL;
-    TRY(store_statement(s, STORE_SQL_PUT_PROBLEM, &insert, error));
-    const cell cells[] = {cell_int(made), cell_text(text), cell_blob(key, key_len),
-                          cell_blob(&hash, sizeof hash)};
-    TRY(row_write(s->file, insert, "problems", cells, ARRAY_LEN(cells), error));
-    if (!open) {
-        TRY(store_flush(s, error));
-    }
-    *id = made;
+    cell cells[] = {cell_int(0), cell_text(text), cell_blob(key, key_len),
+                    cell_blob(&hash, sizeof hash)};
+    TRY(have_identity(s, &problems, cells, id, error));
 done:
-    if (statement != NULL) {
-        sqlite3_reset(statement);
-        sqlite3_clear_bindings(statement);
-    }
     return status;
+}
+
+hone_status store_device_id(store *s, const device_kind *kind, int64_t *id, hone_error *error)
+{
+    cell cells[] = {
+        cell_int(0),
+        cell_text(kind->name),
+        cell_int(kind->arch),
+        cell_int(kind->sm_count),
+        cell_int(kind->smem_per_block),
+        cell_int(kind->mem_gib),
+        cell_int(kind->mem_100gb_s),
+        cell_int(kind->emulated),
+    };
+
+    return have_identity(s, &devices, cells, id, error);
 }
 
 static void read_kind(sqlite3_stmt *row, device_kind *out)
@@ -238,64 +292,6 @@ static void read_kind(sqlite3_stmt *row, device_kind *out)
     out->mem_gib = sqlite3_column_int(row, 5);
     out->mem_100gb_s = sqlite3_column_int(row, 6);
     out->emulated = sqlite3_column_int(row, 7) != 0;
-}
-
-static bool is_device(sqlite3_stmt *row, const device_kind *kind)
-{
-    device_kind stored;
-
-    if (!row_intact(row, "devices", 0, STORE_DEVICE_COLUMNS)) {
-        return false;
-    }
-    read_kind(row, &stored);
-    return device_kind_match(&stored, kind) == DEVICE_SAME && stored.emulated == kind->emulated;
-}
-
-hone_status store_device_id(store *s, const device_kind *kind, int64_t *id, hone_error *error)
-{
-    hone_status status = HONE_OK;
-    sqlite3_stmt *statement = NULL;
-    bool row = false;
-    int64_t made = 0;
-    cell cells[] = {
-        cell_int(0),
-        cell_text(kind->name),
-        cell_int(kind->arch),
-        cell_int(kind->sm_count),
-        cell_int(kind->smem_per_block),
-        cell_int(kind->mem_gib),
-        cell_int(kind->mem_100gb_s),
-        cell_int(kind->emulated),
-    };
-
-    TRY(store_statement(s, STORE_SQL_FIND_DEVICE, &statement, error));
-    sqlite3_bind_text(statement, 1, kind->name, -1, SQLITE_STATIC);
-    for (int i = 2; i < (int)ARRAY_LEN(cells); i++) {
-        sqlite3_bind_int64(statement, i, cells[i].number);
-    }
-    TRY(database_step(s->file, statement, &row, error));
-    if (row && is_device(statement, kind)) {
-        *id = sqlite3_column_int64(statement, 0);
-        goto done;
-    }
-    sqlite3_reset(statement);
-    bool open = s->writing;
-    TRY(store_write_begin(s, error));
-    TRY(store_next_id(s, STORE_SQL_LAST_DEVICE, &made, error));
-    cells[0] = cell_int(made);
-    sqlite3_stmt *insert = NULL;
-    TRY(store_statement(s, STORE_SQL_PUT_DEVICE, &insert, error));
-    TRY(row_write(s->file, insert, "devices", cells, ARRAY_LEN(cells), error));
-    if (!open) {
-        TRY(store_flush(s, error));
-    }
-    *id = made;
-done:
-    if (statement != NULL) {
-        sqlite3_reset(statement);
-        sqlite3_clear_bindings(statement);
-    }
-    return status;
 }
 
 hone_status store_load_problem(store *s, int64_t id, bool *found, hone_error *error)

@@ -146,7 +146,7 @@ hone_status store_winner_set(store *s, int64_t problem, int64_t device, int64_t 
     bool open = s->writing;
     TRY(store_write_begin(s, error));
     if (id == 0) {
-        TRY(store_next_id(s, STORE_SQL_LAST_WINNER, &id, error));
+        TRY(store_next_id(s, STORE_SQL_NEXT_WINNER, &id, error));
     }
     TRY(store_statement(s, STORE_SQL_PUT_WINNER, &insert, error));
     const cell cells[] = {cell_int(id),        cell_int(problem), cell_int(device),
@@ -221,7 +221,7 @@ hone_status store_check(store *s, store_health *out, hone_error *error)
         TRY(check_table(s, tables[i].table, tables[i].columns, tables[i].rows, &h.quarantined,
                         error));
     }
-    TRY(store_next_id(s, STORE_SQL_LAST_GENERATION, &next, error));
+    TRY(store_next_id(s, STORE_SQL_NEXT_GENERATION, &next, error));
     h.generation = (uint64_t)(next - 1);
     TRY(quick_check(s, &h.intact, error));
     *out = h;

@@ -125,6 +125,22 @@ void scratch_fill(const char *path, int count)
     ck_assert_int_eq(store_close(s, &e), HONE_OK);
 }
 
+bool scratch_is_ours(const generation_winner *w)
+{
+    int i = (int)w->time_ns - 1000;
+    char config[64];
+    device_kind kind = scratch_kind();
+    hone_problem p = scratch_problem(i < 0 || i > 100000 ? 0 : i);
+    store_key key = scratch_key(0, 0, i % 7, config);
+
+    return memcmp(&w->problem, &p, sizeof p) == 0 && w->time_ns == 1000 + i &&
+           strcmp(w->template_name, key.template_name) == 0 && strcmp(w->config, config) == 0 &&
+           memcmp(w->template_digest, key.template_digest, 32) == 0 &&
+           w->timer == STORE_TIMER_EVENTS && w->verdict == STORE_VERDICT_CLEAR &&
+           w->driver == 13000 && strcmp(w->nvrtc, "13.0.88") == 0 &&
+           device_kind_match(w->kind, &kind) == DEVICE_SAME;
+}
+
 uint64_t scratch_seed(void)
 {
     const char *given = getenv("HONE_SEED");

@@ -2,6 +2,7 @@
 #ifndef TESTS_CACHE_SCRATCH_H
 #define TESTS_CACHE_SCRATCH_H
 
+#include "cache/generation.h"
 #include "cache/store.h"
 
 #include <limits.h>
@@ -27,6 +28,9 @@ store_key scratch_key(int64_t problem, int64_t device, int i, char config[64]);
 /* Open `path` for writing, add `count` problems with one ok candidate and winner each, pack, close.
  */
 void scratch_fill(const char *path, int count);
+
+/* Whether a winner is one that scratch_fill made, in every field that serving uses. */
+bool scratch_is_ours(const generation_winner *w);
 
 /* Seed of random tests: HONE_SEED, else the clock. Printed, so that a failure can be repeated. */
 uint64_t scratch_seed(void);

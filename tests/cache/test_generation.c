@@ -29,23 +29,6 @@ static void teardown(void)
     scratch_remove(&dir);
 }
 
-/* Whether a winner is one that scratch_fill made, in every field that serving uses. */
-static bool is_ours(const generation_winner *w)
-{
-    int i = (int)w->time_ns - 1000;
-    char config[64];
-    device_kind kind = scratch_kind();
-    hone_problem p = scratch_problem(i < 0 || i > 100000 ? 0 : i);
-    store_key key = scratch_key(0, 0, i % 7, config);
-
-    return memcmp(&w->problem, &p, sizeof p) == 0 && w->time_ns == 1000 + i &&
-           strcmp(w->template_name, key.template_name) == 0 && strcmp(w->config, config) == 0 &&
-           memcmp(w->template_digest, key.template_digest, 32) == 0 &&
-           w->timer == STORE_TIMER_EVENTS && w->verdict == STORE_VERDICT_CLEAR &&
-           w->driver == 13000 && strcmp(w->nvrtc, "13.0.88") == 0 &&
-           device_kind_match(w->kind, &kind) == DEVICE_SAME;
-}
-
 START_TEST(every_winner_is_there_and_whole)
 {
     generation *g = NULL;
@@ -57,7 +40,7 @@ START_TEST(every_winner_is_there_and_whole)
     for (size_t i = 0; i < generation_len(g); i++) {
         const generation_winner *w = generation_at(g, i);
         uint8_t key[PROBLEM_KEY_MAX];
-        ck_assert(is_ours(w));
+        ck_assert(scratch_is_ours(w));
         ck_assert_uint_eq(problem_key(&w->problem, key), w->key_len);
         ck_assert_mem_eq(key, w->key, w->key_len);
     }
@@ -246,114 +229,6 @@ START_TEST(loading_keeps_no_descriptor_and_makes_no_file)
 }
 END_TEST
 
-/* ---- Damage. SQLite's own check finds a third of flipped bits; the digests must find what is
- * left. ---- */
-
-static uint8_t *image;
-static size_t image_len;
-
-static void read_image(void)
-{
-    FILE *file = fopen(dir.path, "rb");
-    struct stat st;
-
-    ck_assert_ptr_nonnull(file);
-    ck_assert_int_eq(fstat(fileno(file), &st), 0);
-    image_len = (size_t)st.st_size;
-    image = malloc(image_len);
-    ck_assert_uint_eq(fread(image, 1, image_len, file), image_len);
-    fclose(file);
-}
-
-static int same_row(void *context, const store_row *row)
-{
-    int *changed = context;
-    char config[64], text[512];
-    int i = (int)row->result.time_ns - 1000;
-    hone_problem p = scratch_problem(i < 0 || i > 100000 ? 0 : i);
-    store_key key = scratch_key(0, 0, i % 7, config);
-    store_result want = scratch_result(i);
-
-    hone_problem_format(&p, text, sizeof text, NULL);
-    *changed += strcmp(row->problem_text, text) != 0 || strcmp(row->config, config) != 0 ||
-                strcmp(row->template_name, key.template_name) != 0 ||
-                row->result.time_ns != want.time_ns || row->result.registers != want.registers ||
-                row->result.samples_len != want.samples_len ||
-                memcmp(row->result.samples_ns, want.samples_ns, 3 * sizeof(double)) != 0 ||
-                row->result.cosine != want.cosine || row->kind->sm_count != 78;
-    return 0;
-}
-
-/* What one damaged image gives: served rows that differ from what was stored. Refusal of all is
- * fine. */
-static void try_image(const uint8_t *bytes, size_t len, int *changed, int *refused)
-{
-    generation *g = NULL;
-    store *s = NULL;
-    FILE *file = fopen(dir.path, "wb");
-
-    ck_assert_ptr_nonnull(file);
-    ck_assert_uint_eq(fwrite(bytes, 1, len, file), len);
-    fclose(file);
-    if (generation_load(dir.path, &g, NULL) == HONE_OK) {
-        for (size_t i = 0; i < generation_len(g); i++) {
-            *changed += is_ours(generation_at(g, i)) ? 0 : 1;
-        }
-    } else {
-        ++*refused;
-    }
-    generation_free(g);
-    if (store_open(dir.path, STORE_READ, &s, NULL) == HONE_OK) {
-        store_candidates(s, NULL, same_row, changed, NULL);
-    }
-    store_close(s, NULL);
-}
-
-START_TEST(no_flipped_bit_changes_what_is_served)
-{
-    uint64_t seed = scratch_seed();
-    int changed = 0, refused = 0;
-
-    scratch_fill(dir.path, 40);
-    read_image();
-    for (int i = 0; i < 3000; i++) {
-        uint64_t at = scratch_random(&seed) % (image_len * 8);
-        image[at / 8] ^= (uint8_t)(1u << at % 8);
-        try_image(image, image_len, &changed, &refused);
-        image[at / 8] ^= (uint8_t)(1u << at % 8);
-        ck_assert_msg(changed == 0, "bit %llu", (unsigned long long)at);
-    }
-    ck_assert_int_gt(refused, 0);
-    free(image);
-}
-END_TEST
-
-START_TEST(nor_does_a_cut_or_a_run_of_noise)
-{
-    uint64_t seed = scratch_seed();
-    int changed = 0, refused = 0;
-
-    scratch_fill(dir.path, 40);
-    read_image();
-    uint8_t *noisy = malloc(image_len);
-    for (int i = 0; i < 600; i++) {
-        size_t len = image_len, at = scratch_random(&seed) % image_len;
-        memcpy(noisy, image, image_len);
-        if (i % 3 == 0) {
-            len = at;
-        }
-        for (size_t k = at; k < at + 64 && k < len; k++) {
-            noisy[k] = (uint8_t)scratch_random(&seed);
-        }
-        try_image(noisy, len, &changed, &refused);
-        ck_assert_int_eq(changed, 0);
-    }
-    ck_assert_int_gt(refused, 0);
-    free(noisy);
-    free(image);
-}
-END_TEST
-
 int main(void)
 {
     Suite *suite = suite_create("generation");
@@ -369,8 +244,6 @@ int main(void)
     tcase_add_test(tests, even_one_that_was_left_in_wal_mode);
     tcase_add_test(tests, rows_in_a_leftover_wal_are_reported_not_left_out);
     tcase_add_test(tests, loading_keeps_no_descriptor_and_makes_no_file);
-    tcase_add_test(tests, no_flipped_bit_changes_what_is_served);
-    tcase_add_test(tests, nor_does_a_cut_or_a_run_of_noise);
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_ENV);

@@ -1,5 +1,11 @@
 # The store, its generations and the kernel cache.
-foreach(module store generation kernel_cache)
+foreach(module store generation hostile kernel_cache)
   hone_test(cache ${module} LINK hone_cache SOURCES cache/scratch.c)
+endforeach()
+# Processes and crashes: minutes on a slow disk.
+foreach(module writers damage)
+  hone_test(cache ${module} LINK hone_cache SOURCES cache/scratch.c LABELS rel TIMEOUT 600)
+endforeach()
+foreach(module store generation hostile kernel_cache writers damage)
   target_include_directories(test_cache_${module} PRIVATE ${CMAKE_CURRENT_SOURCE_DIR}/cache)
 endforeach()
