@@ -2,19 +2,17 @@
  * no compile. */
 #include "runtime/serving.h"
 
-#define XXH_INLINE_ALL
-#include <xxhash.h>
-
-static void fill_choice(const table_answer *answer, const hone_problem *problem, hone_choice *out)
+static inline void fill_choice(const table_entry *e, int32_t provenance,
+                               const hone_problem *problem, hone_choice *out)
 {
     out->size = sizeof *out;
-    out->provenance = answer->provenance;
-    out->winner = answer->winner;
-    out->time_ns = answer->time_ns;
-    out->modelled = answer->modelled;
+    out->provenance = provenance;
+    out->winner = e->winner;
+    out->time_ns = e->time_ns;
+    out->modelled = e->modelled;
     out->op = problem->op;
-    out->workspace_bytes = answer->workspace_bytes;
-    out->kernel = answer->kernel;
+    out->workspace_bytes = (uint64_t)e->workspace_units * TABLE_WORKSPACE_UNIT;
+    out->kernel = e->kernel;
     out->problem = *problem;
 }
 
@@ -44,7 +42,7 @@ static hone_status look_beyond(const hone_runtime *rt, const table *t, const hon
             if (pass != (!stored ? 2 : !in_bucket)) {
                 continue;
             }
-            const served *s = e->answer.kernel;
+            const served *s = e->kernel;
             if (s == NULL) {
                 return not_prepared(error);
             }
@@ -54,12 +52,12 @@ static hone_status look_beyond(const hone_runtime *rt, const table *t, const hon
                 return status;
             }
             if (legal) {
-                const bool near_kind = e->answer.provenance == HONE_FROM_NEAR;
-                table_answer answer = e->answer;
-                answer.provenance = pass == 0 && !near_kind ? HONE_FROM_BUCKET
-                                    : pass < 2              ? HONE_FROM_NEAR
-                                                            : HONE_FROM_DEFAULT;
-                fill_choice(&answer, problem, out);
+                const bool near_kind = e->provenance == HONE_FROM_NEAR;
+                fill_choice(e,
+                            pass == 0 && !near_kind ? HONE_FROM_BUCKET
+                            : pass < 2              ? HONE_FROM_NEAR
+                                                    : HONE_FROM_DEFAULT,
+                            problem, out);
                 return HONE_OK;
             }
         }
@@ -79,8 +77,8 @@ static hone_status look_further(const hone_runtime *rt, const table *t, const ho
         return status;
     }
     if (serving_is_empty(problem)) {
-        const table_answer nothing = {.kernel = &rt->nothing, .provenance = HONE_FROM_DEFAULT};
-        fill_choice(&nothing, problem, out);
+        const table_entry nothing = {.kernel = &rt->nothing};
+        fill_choice(&nothing, HONE_FROM_DEFAULT, problem, out);
         return HONE_OK;
     }
     if (rt->options.strict) {
@@ -93,22 +91,20 @@ static hone_status look_further(const hone_runtime *rt, const table *t, const ho
 hone_status hone_lookup(const hone_runtime *rt, const hone_problem *problem, hone_choice *out,
                         hone_error *error)
 {
-    const size_t key_len = table_key_len(problem->op);
     const table *t = atomic_load_explicit(&rt->table, memory_order_acquire);
 
-    if (__builtin_expect(problem->size != sizeof *problem || key_len == 0, 0)) {
+    if (__builtin_expect(problem->size != sizeof *problem || table_key_len(problem->op) == 0, 0)) {
         return status_set(error, HONE_BAD_ARGUMENT, NULL, 0,
                           "hone_problem: size is %u, op is %d; hone_problem_parse fills both",
                           problem->size, problem->op);
     }
-    const uint64_t hash = XXH3_128bits_withSeed(&problem->as, key_len, (uint64_t)problem->op).low64;
-    const table_entry *e = table_find(t, problem, key_len, hash);
+    const table_entry *e = table_find(t, problem);
     if (__builtin_expect(e == NULL, 0)) {
         return look_further(rt, t, problem, out, error);
     }
-    if (__builtin_expect(e->answer.kernel == NULL, 0)) {
+    if (__builtin_expect(e->kernel == NULL, 0)) {
         return not_prepared(error);
     }
-    fill_choice(&e->answer, problem, out);
+    fill_choice(e, e->provenance, problem, out);
     return HONE_OK;
 }

@@ -227,15 +227,17 @@ static void fill_entry(const want *w, table_entry *e)
     const serving_candidate *c = &w->candidates[w->next - 1];
     const generation_winner *winner = c->winner;
 
+    const uint64_t workspace = w->made->plan.workspace_bytes;
+
     table_key(e, w->problem);
     /* Only a winner for this very problem covers other sizes as a winner. */
-    e->source = c->provenance == HONE_FROM_EXACT ? c->source : TABLE_NO_WINNER;
-    e->answer = (table_answer){.kernel = w->made,
-                               .winner = winner != NULL ? winner->id : 0,
-                               .time_ns = winner != NULL ? winner->time_ns : 0,
-                               .modelled = winner != NULL && winner->kind->emulated,
-                               .workspace_bytes = w->made->plan.workspace_bytes,
-                               .provenance = c->provenance};
+    e->source = c->exact ? c->source : TABLE_NO_WINNER;
+    e->provenance = (uint8_t)c->provenance;
+    e->modelled = winner != NULL && winner->kind->emulated;
+    e->kernel = w->made;
+    e->winner = winner != NULL ? winner->id : 0;
+    e->time_ns = winner != NULL ? winner->time_ns : 0;
+    e->workspace_units = (uint32_t)((workspace + TABLE_WORKSPACE_UNIT - 1) / TABLE_WORKSPACE_UNIT);
 }
 
 /* Old entries and new ones, as one table; readers move over at their next lookup. */
@@ -245,7 +247,7 @@ static hone_status publish(preparation *p, hone_error *error)
     hone_runtime *rt = p->rt;
     table *old = (table *)atomic_load_explicit(&rt->table, memory_order_acquire), *made = NULL;
     size_t len = old->entries_len;
-    table_entry *entries = malloc((len + p->wants_len + 1) * sizeof *entries);
+    table_entry *entries = table_allocate(len + p->wants_len);
 
     if (entries == NULL) {
         return status_set(error, HONE_NO_MEMORY, NULL, 0, "a lookup table");
@@ -268,6 +270,7 @@ static hone_status publish(preparation *p, hone_error *error)
     made->retired = old;
     atomic_store_explicit(&rt->table, made, memory_order_release);
 done:
+    free(entries);
     return status;
 }
 
@@ -280,10 +283,8 @@ static hone_status collect_wants(preparation *p, const hone_problem *problems, s
 
     for (size_t i = 0; i < count; i++) {
         TRY(hone_problem_check(&problems[i], error));
-        const size_t key_len = table_key_len(problems[i].op);
-        const table_entry *e =
-            table_find(t, &problems[i], key_len, table_hash(&problems[i], key_len));
-        if ((e != NULL && e->answer.kernel != NULL) || serving_is_empty(&problems[i])) {
+        const table_entry *e = table_find(t, &problems[i]);
+        if ((e != NULL && e->kernel != NULL) || serving_is_empty(&problems[i])) {
             continue;
         }
         want *w = &p->wants[p->wants_len++];
@@ -302,9 +303,8 @@ static hone_status report_missing(const preparation *p, hone_error *error)
     for (size_t i = 0; i < p->wants_len; i++) {
         const want *w = &p->wants[i];
         const table *t = atomic_load_explicit(&p->rt->table, memory_order_acquire);
-        const size_t key_len = table_key_len(w->problem->op);
-        const table_entry *e = table_find(t, w->problem, key_len, table_hash(w->problem, key_len));
-        if (e != NULL && e->answer.kernel != NULL) {
+        const table_entry *e = table_find(t, w->problem);
+        if (e != NULL && e->kernel != NULL) {
             continue;
         }
         hone_problem_format(w->problem, text, sizeof text, NULL);

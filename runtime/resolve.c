@@ -84,6 +84,7 @@ static hone_status add_winner(const hone_runtime *rt, const hone_problem *proble
     }
     hone_status status =
         manifest_legal(c.m, problem, &rt->device->gpu.facts, &c.config, &legal, NULL, error);
+    c.exact = table_same_key(entry->key, &problem->as, table_key_len(problem->op));
     if (status == HONE_OK && legal) {
         out[(*count)++] = c;
     }
@@ -96,14 +97,13 @@ hone_status serving_stored(const hone_runtime *rt, const hone_problem *problem,
 {
     hone_status status = HONE_OK;
     const table *t = atomic_load_explicit(&rt->table, memory_order_acquire);
-    const size_t key_len = table_key_len(problem->op);
-    const table_entry *exact = table_find(t, problem, key_len, table_hash(problem, key_len));
+    const table_entry *exact = table_find(t, problem);
     const int64_t size = serving_size(problem), bucket = serving_bucket(size);
     size_t covers_len = 0, tries = 0;
 
     *count = 0;
     if (exact != NULL && exact->source != TABLE_NO_WINNER) {
-        TRY(add_winner(rt, problem, exact, exact->answer.provenance, out, count, error));
+        TRY(add_winner(rt, problem, exact, exact->provenance, out, count, error));
     }
     if (rt->options.strict) {
         goto done;
@@ -116,7 +116,7 @@ hone_status serving_stored(const hone_runtime *rt, const hone_problem *problem,
                 (covers[i].size == bucket) != want_bucket) {
                 continue;
             }
-            const bool near_kind = e->answer.provenance == HONE_FROM_NEAR;
+            const bool near_kind = e->provenance == HONE_FROM_NEAR;
             TRY(add_winner(rt, problem, e,
                            want_bucket && !near_kind ? HONE_FROM_BUCKET : HONE_FROM_NEAR, out,
                            count, error));

@@ -6,33 +6,53 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+/* How good each winner is for this device (serving_rank), by index. Winners of one kind lie
+ * together. */
+static void rank_winners(const hone_runtime *rt, int8_t *ranks, size_t len)
+{
+    const device_kind *kind = NULL;
+    int rank = -1;
+
+    for (size_t i = 0; i < len; i++) {
+        const generation_winner *w = generation_at(rt->generation, i);
+        if (w->kind != kind) {
+            kind = w->kind;
+            rank = serving_rank(rt, w);
+        }
+        ranks[i] = (int8_t)(table_key_len(w->problem.op) > 0 ? rank : -1);
+    }
+}
+
 /* The winners that this device may be served, as entries that are not prepared yet. */
 static hone_status collect_winners(const hone_runtime *rt, table_entry **out, size_t *len,
                                    hone_error *error)
 {
     const size_t winners_len = generation_len(rt->generation);
-    table_entry *entries = calloc(winners_len + 1, sizeof *entries);
+    table_entry *entries = table_allocate(winners_len);
+    int8_t *ranks = malloc(winners_len + 1);
 
     *len = 0;
-    if (entries == NULL) {
+    if (entries == NULL || ranks == NULL) {
+        free(entries);
+        free(ranks);
         return status_set(error, HONE_NO_MEMORY, NULL, 0, "%zu winners", winners_len);
     }
+    rank_winners(rt, ranks, winners_len);
     /* Worst rank first: where two winners answer one problem, the later entry counts. */
     for (int rank = 3; rank >= 0; rank--) {
         for (size_t i = 0; i < winners_len; i++) {
             const generation_winner *w = generation_at(rt->generation, i);
-            if (serving_rank(rt, w) != rank || table_key_len(w->problem.op) == 0) {
+            if (ranks[i] != rank) {
                 continue;
             }
             table_entry *e = &entries[(*len)++];
+            *e = (table_entry){.winner = w->id, .time_ns = w->time_ns, .source = (uint32_t)i};
             table_key(e, &w->problem);
-            e->source = (uint32_t)i;
-            e->answer = (table_answer){.winner = w->id,
-                                       .time_ns = w->time_ns,
-                                       .modelled = w->kind->emulated,
-                                       .provenance = rank < 2 ? HONE_FROM_EXACT : HONE_FROM_NEAR};
+            e->modelled = w->kind->emulated;
+            e->provenance = rank < 2 ? HONE_FROM_EXACT : HONE_FROM_NEAR;
         }
     }
+    free(ranks);
     *out = entries;
     return HONE_OK;
 }
@@ -86,6 +106,7 @@ hone_status hone_open(const char *store, const char *device_spec, const hone_opt
     *out = rt;
     rt = NULL;
 done:
+    free(entries);
     hone_close(rt);
     return status;
 }
@@ -125,13 +146,13 @@ static int compare_rows(const void *a, const void *b)
 static hone_status digest_entry(digest *d, const table_entry *e, hone_error *error)
 {
     hone_status status = HONE_OK;
-    const served *s = e->answer.kernel;
+    const served *s = e->kernel;
     char config_text[1024] = "";
 
     digest_u64(d, (uint64_t)e->op);
     digest_bytes(d, e->key, sizeof e->key);
-    digest_u64(d, (uint64_t)e->answer.provenance);
-    digest_u64(d, e->answer.winner);
+    digest_u64(d, (uint64_t)e->provenance);
+    digest_u64(d, e->winner);
     digest_u64(d, s != NULL);
     if (s != NULL && s->m != NULL) {
         TRY(manifest_config_format(s->m, &s->config, config_text, sizeof config_text, error));
@@ -150,17 +171,15 @@ hone_status hone_fingerprint(const hone_runtime *rt, uint8_t out[HONE_FINGERPRIN
     const table_entry **rows = calloc(t->entries_len + 1, sizeof *rows);
     const device_kind *kind = &rt->device->kind;
     uint8_t made[32];
-    size_t len = 0;
+    const size_t len = t->entries_len;
     digest d;
 
     if (rows == NULL) {
         return status_set(error, HONE_NO_MEMORY, NULL, 0, "a fingerprint of %zu entries",
                           t->entries_len);
     }
-    for (uint64_t at = 0; at <= t->mask; at++) {
-        if (t->slots[at].entry != 0) {
-            rows[len++] = &t->entries[t->slots[at].entry - 1];
-        }
+    for (size_t i = 0; i < len; i++) {
+        rows[i] = &t->entries[i];
     }
     qsort(rows, len, sizeof *rows, compare_rows);
     digest_begin(&d);

@@ -55,6 +55,7 @@ typedef struct serving_candidate {
     int32_t provenance;
     const generation_winner *winner; /* NULL for a default */
     uint32_t source;                 /* its index; TABLE_NO_WINNER */
+    bool exact; /* the winner is for this very problem, perhaps on a twin of the device */
 } serving_candidate;
 
 #define SERVING_MAX_CANDIDATES 6

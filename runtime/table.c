@@ -1,30 +1,28 @@
 /* table.c - builds the lookup table: open addressing at half load, families sorted beside it. */
 #include "runtime/table.h"
 
-#include "core/status.h"
-
 #include <stdlib.h>
+#include <sys/mman.h>
 
-#define XXH_INLINE_ALL
-#include <xxhash.h>
+#define HUGE_PAGE (2u << 20)
 
 #define X(text, NAME, value)                                                                       \
     _Static_assert(offsetof(hone_##text, align) + sizeof(int32_t) <= TABLE_KEY_BYTES,              \
                    "TABLE_KEY_BYTES: " #text);
 HONE_OP_MAP(X)
 #undef X
+_Static_assert(sizeof(table_entry) == 128, "an entry is two cache lines");
 
-/* The low half of XXH3-128; the whole key is compared after it. The op is the seed. */
-uint64_t table_hash(const hone_problem *problem, size_t key_len)
+table_entry *table_allocate(size_t count)
 {
-    return XXH3_128bits_withSeed(&problem->as, key_len, (uint64_t)problem->op).low64;
+    return aligned_alloc(sizeof(table_entry), (count + 1) * sizeof(table_entry));
 }
 
 void table_key(table_entry *entry, const hone_problem *problem)
 {
     memset(entry->key, 0, sizeof entry->key);
     memcpy(entry->key, &problem->as, table_key_len(problem->op));
-    entry->op = problem->op;
+    entry->op = (int16_t)problem->op;
 }
 
 void table_problem(const table_entry *entry, hone_problem *out)
@@ -49,39 +47,40 @@ static const problem_field *bucket_field(int32_t op)
     return NULL;
 }
 
-/* Which family a problem is of, and its size in it. */
-static bool family_of(const hone_problem *problem, uint64_t *family, int64_t *size)
+/* Which family an entry's key is of, and its size in it: the hash of the key without its size. */
+static bool family_of(int32_t op, const void *op_bytes, uint64_t *family, int64_t *size)
 {
-    const problem_field *field = bucket_field(problem->op);
-    hone_problem rest = *problem;
+    const problem_field *field = bucket_field(op);
+    const size_t len = table_key_len(op);
+    uint8_t rest[TABLE_KEY_BYTES];
 
-    if (field == NULL) {
+    if (field == NULL || field->kind != PROBLEM_SIZE) {
         return false;
     }
-    *size = problem_field_get(problem, field);
-    problem_field_set(&rest, field, 0);
-    *family = table_hash(&rest, table_key_len(rest.op));
+    const size_t at = field->offset - offsetof(hone_problem, as);
+    memcpy(rest, op_bytes, len);
+    memcpy(size, rest + at, sizeof *size);
+    memset(rest + at, 0, sizeof *size);
+    *family = table_hash(op, rest, len);
     return true;
 }
 
-/* Put the entry into its slot; an older entry of the same key gives way. */
-static void place(table *t, uint32_t index)
+/* Put an entry into the table; an older one of the same key gives way. */
+static void place(table *t, const table_entry *e)
 {
-    const table_entry *e = &t->entries[index];
-    hone_problem problem;
-
-    table_problem(e, &problem);
-    const size_t len = table_key_len(e->op);
-    const uint64_t hash = table_hash(&problem, len);
+    const uint64_t hash = table_hash(e->op, e->key, table_key_len(e->op));
     uint64_t at = hash & t->mask;
+
     while (t->slots[at].entry != 0) {
-        const table_entry *other = &t->entries[t->slots[at].entry - 1];
+        table_entry *other = &t->entries[t->slots[at].entry - 1];
         if (other->op == e->op && memcmp(other->key, e->key, sizeof e->key) == 0) {
-            break;
+            *other = *e;
+            return;
         }
         at = (at + 1) & t->mask;
     }
-    t->slots[at] = (table_slot){.tag = (uint32_t)(hash >> 32), .entry = index + 1};
+    t->entries[t->entries_len++] = *e;
+    t->slots[at] = (table_slot){.tag = (uint32_t)(hash >> 32), .entry = (uint32_t)t->entries_len};
 }
 
 static int compare_members(const void *a, const void *b)
@@ -98,29 +97,49 @@ static int compare_members(const void *a, const void *b)
  * others. */
 static bool covers(const table_entry *e)
 {
-    return e->source != TABLE_NO_WINNER || e->answer.provenance == HONE_FROM_DEFAULT;
+    return e->source != TABLE_NO_WINNER || e->provenance == HONE_FROM_DEFAULT;
 }
 
 static void collect_members(table *t)
 {
-    hone_problem problem;
-
-    for (uint64_t at = 0; at <= t->mask; at++) {
+    for (size_t i = 0; i < t->entries_len; i++) {
+        const table_entry *e = &t->entries[i];
         table_member *m = &t->members[t->members_len];
-        if (t->slots[at].entry == 0) {
-            continue;
-        }
-        const table_entry *e = &t->entries[t->slots[at].entry - 1];
-        table_problem(e, &problem);
-        if (covers(e) && family_of(&problem, &m->family, &m->size)) {
-            m->entry = t->slots[at].entry - 1;
+        if (covers(e) && family_of(e->op, e->key, &m->family, &m->size)) {
+            m->entry = (uint32_t)i;
             t->members_len++;
         }
     }
     qsort(t->members, t->members_len, sizeof *t->members, compare_members);
 }
 
-hone_status table_build(table_entry *entries, size_t entries_len, table **out, hone_error *error)
+/* Slots and entries in one block. Where it is large, huge pages save a page walk at every lookup.
+ */
+static bool allocate(table *t, uint64_t slots_len, size_t entries_len)
+{
+    const size_t slots_bytes = slots_len * sizeof *t->slots,
+                 bytes = slots_bytes + entries_len * sizeof *t->entries;
+    const bool large = bytes >= HUGE_PAGE / 4;
+    const size_t align = large ? HUGE_PAGE : sizeof *t->entries;
+    const size_t rounded = (bytes + align - 1) / align * align;
+
+    t->block = aligned_alloc(align, rounded);
+    t->members = calloc(entries_len + 1, sizeof *t->members);
+    if (t->block == NULL || t->members == NULL) {
+        return false;
+    }
+    if (large) {
+        madvise(t->block, rounded, MADV_HUGEPAGE); /* advice: refused, it costs time alone */
+    }
+    t->slots = t->block;
+    t->entries = (table_entry *)((uint8_t *)t->block + slots_bytes);
+    memset(t->slots, 0, slots_bytes);
+    t->mask = slots_len - 1;
+    return true;
+}
+
+hone_status table_build(const table_entry *entries, size_t entries_len, table **out,
+                        hone_error *error)
 {
     hone_status status = HONE_OK;
     uint64_t slots_len = 16;
@@ -129,27 +148,18 @@ hone_status table_build(table_entry *entries, size_t entries_len, table **out, h
     while (slots_len < 2 * entries_len) {
         slots_len *= 2;
     }
-    if (t != NULL) {
-        t->slots = calloc(slots_len, sizeof *t->slots);
-        t->members = calloc(entries_len + 1, sizeof *t->members);
-    }
-    if (t == NULL || t->slots == NULL || t->members == NULL || entries_len >= TABLE_NO_WINNER) {
+    if (t == NULL || entries_len >= TABLE_NO_WINNER || !allocate(t, slots_len, entries_len)) {
         status = status_set(error, HONE_NO_MEMORY, NULL, 0, "a lookup table of %zu entries",
                             entries_len);
         goto done;
     }
-    t->mask = slots_len - 1;
-    t->entries = entries;
-    t->entries_len = entries_len;
-    entries = NULL;
     for (size_t i = 0; i < entries_len; i++) {
-        place(t, (uint32_t)i);
+        place(t, &entries[i]);
     }
     collect_members(t);
     *out = t;
     t = NULL;
 done:
-    free(entries);
     table_free(t);
     return status;
 }
@@ -158,8 +168,7 @@ void table_free(table *t)
 {
     while (t != NULL) {
         table *next = t->retired;
-        free(t->slots);
-        free(t->entries);
+        free(t->block);
         free(t->members);
         free(t);
         t = next;
@@ -185,7 +194,7 @@ const table_member *table_covers(const table *t, const hone_problem *problem, in
     size_t low = 0, high = t->members_len;
 
     *count = 0;
-    if (!family_of(problem, &want.family, &size)) {
+    if (!family_of(problem->op, &problem->as, &want.family, &size)) {
         return NULL;
     }
     while (low < high) {
