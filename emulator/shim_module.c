@@ -82,7 +82,7 @@ static CUresult parse(shim_context *c, const char *text, ptx_module **out, char 
     hone_status status =
         ptx_module_load(text, strlen(text), c->memory, out, note, note_capacity, &error);
     if (status != HONE_OK && note[0] == '\0') {
-        snprintf(note, note_capacity, "%s", error.message);
+        snprintf(note, note_capacity, "line %d: %s\n", error.line, error.message);
     }
     return shim_result(status);
 }

@@ -35,7 +35,7 @@ static const struct {
     {"// head\n.version 8.0\n.target sm_89a // only there\n", CUDA_ERROR_INVALID_PTX, "sm_89a"},
     {".version 8.0\n.address_size 64\n", CUDA_ERROR_INVALID_PTX, ".target"},
     {HEAD ".visible .entry f() { .reg .b32 %r<2>; mov.u32 %r1, ; ret; }\n", CUDA_ERROR_INVALID_PTX,
-     "4"},
+     "line 4"},
 };
 
 START_TEST(an_image_that_cannot_run_is_refused_with_the_reason_in_the_log)
