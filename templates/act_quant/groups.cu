@@ -7,7 +7,6 @@
 // equal core/numfmt.h's, byte for byte. Domains and launch: groups.yaml.
 #include "device/quantise.cuh"
 #include "device/scale_layout.cuh"
-#include "device/warp.cuh"
 
 struct Config {
     int in, group, rule;
@@ -21,6 +20,7 @@ struct Config {
 template <Config C> struct Work {
     using Element = typename ElementOf<C.in>::Type;
     static constexpr int kLanes = C.group / C.vec;
+    using Part = GroupPart<Element, C.vec, kLanes>;
     static constexpr int kColumns = C.threads / kLanes / C.rows; // groups of a row at a time
 
     static_assert(C.group == 32 || C.group == 128, "group: 32 or 128");
@@ -48,27 +48,25 @@ __global__ void __launch_bounds__(C.threads)
     const i64 first = i64(blockIdx.y) * W::kColumns * C.repeat + unit % W::kColumns;
     const i64 groups = k / C.group;
 
-    Pack<typename W::Element, C.vec> in[C.repeat] = {};
+    typename W::Part in[C.repeat] = {};
 #pragma unroll
     for (int t = 0; t < C.repeat; t++) {
         const i64 group = first + t * W::kColumns;
         if (row < m && group < groups) {
-            in[t] = pack_load<C.vec, C.align>(x + row * k + group * C.group + lane * C.vec);
+            in[t].template load<C.align>(x + row * k + group * C.group, lane);
         }
     }
 #pragma unroll
     for (int t = 0; t < C.repeat; t++) {
         const i64 group = first + t * W::kColumns;
         const bool valid = row < m && group < groups;
-        float value[C.vec];
-#pragma unroll
-        for (int i = 0; i < C.vec; i++) {
-            value[i] = to_float(in[t].v[i]);
-        }
-        const float s = group_scale<C.rule>(lanes_max<W::kLanes>(pack_amax(value)));
+        float value[C.vec], divided[C.vec];
+        in[t].floats(value);
+        const u32 own = largest_bits(value);
+        const float s = group_scale<C.rule>(group_amax<W::kLanes>(value, own));
         if (valid) {
-            pack_store<C.align>(q + row * k + group * C.group + lane * C.vec,
-                                pack_quantise<C.rule>(value, s));
+            divide_all<C.rule>(divided, value, s, own < kInfinityBits);
+            W::Part::template store<C.align>(q + row * k + group * C.group, lane, divided);
         }
         if (lane == 0 && row < rows_padded && group < groups_padded) {
             const i64 at = scale_offset<C.packed>(row, group, scale_row, scale_group);

@@ -3,12 +3,12 @@
 #include "device/types.cuh"
 
 // The maximum over each aligned run of `Lanes` lanes, in all of them.
-template <int Lanes> __device__ __forceinline__ float lanes_max(float x)
+template <int Lanes> __device__ __forceinline__ u32 lanes_max(u32 x)
 {
     static_assert(is_pow2(Lanes) && Lanes <= 32, "runs of 1, 2, 4 ... 32 lanes");
 #pragma unroll
     for (int step = Lanes / 2; step > 0; step /= 2) {
-        x = fmaxf(x, __shfl_xor_sync(0xffffffffu, x, step));
+        x = max(x, __shfl_xor_sync(0xffffffffu, x, step));
     }
     return x;
 }

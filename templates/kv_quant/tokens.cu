@@ -7,7 +7,6 @@
 // behind the scales. Codes and scales equal core/numfmt.h's, byte for byte. Domains and launch:
 // tokens.yaml. Page layouts: record_layout_of in core/record.c.
 #include "device/quantise.cuh"
-#include "device/warp.cuh"
 
 struct Config {
     int dims, tile,
@@ -22,6 +21,7 @@ struct Config {
 template <Config C> struct Work {
     static constexpr int kThreads = C.dims / C.vec; // of a token
     static constexpr int kLanes = C.tile / C.vec;   // of a tile
+    using Part = GroupPart<bf16, C.vec, kLanes>;
     static constexpr int kScaleBytes = C.ue8m0 ? 1 : 4;
     static constexpr int kTailPiece = 16; // bytes of a thread
     static constexpr int kTailPieces = C.tail * 2 / kTailPiece;
@@ -72,26 +72,25 @@ __global__ void __launch_bounds__(C.tokens *Work<C>::kThreads)
         page = page_of(cache, slot, pages, page_stride, page_shift, thread == 0, dropped);
     }
     const bf16 *row = x + token * (C.dims + C.tail);
-    Pack<bf16, C.vec> in = {};
+    const i32 lane = thread % W::kLanes, tile = thread / W::kLanes;
+    typename W::Part in = {};
     if (page != nullptr) {
-        in = pack_load<C.vec, C.align>(row + thread * C.vec);
+        in.template load<C.align>(row + tile * C.tile, lane);
     }
-    float value[C.vec];
-#pragma unroll
-    for (int i = 0; i < C.vec; i++) {
-        value[i] = to_float(in.v[i]);
-    }
-    const float s = group_scale<C.rule>(lanes_max<W::kLanes>(pack_amax(value)));
+    float value[C.vec], divided[C.vec];
+    in.floats(value);
+    const u32 own = largest_bits(value);
+    const float s = group_scale<C.rule>(group_amax<W::kLanes>(value, own));
     if (page == nullptr) {
         return; // only now: every lane has taken part in the maximum
     }
     const i64 within = slot & ((i64(1) << page_shift) - 1);
     u8 *const scales = page + scales_at + within * scale_stride;
-    pack_store<C.align>(page + within * data_stride + thread * C.vec,
-                        pack_quantise<C.rule>(value, s));
-    if (thread % W::kLanes == 0) {
+    divide_all<C.rule>(divided, value, s, own < kInfinityBits);
+    W::Part::template store<C.align>(page + within * data_stride + tile * C.tile, lane, divided);
+    if (lane == 0) {
         const u32 bits = __float_as_uint(s), stored = C.ue8m0 ? bits >> 23 : bits;
-        copy_bytes<W::kScaleBytes, C.align>(scales + thread / W::kLanes * W::kScaleBytes, &stored);
+        copy_bytes<W::kScaleBytes, C.align>(scales + tile * W::kScaleBytes, &stored);
     }
     if (thread < W::kTailPieces) {
         u8 *const tail = scales + C.dims / C.tile * W::kScaleBytes;
