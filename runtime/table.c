@@ -52,7 +52,7 @@ static bool family_of(int32_t op, const void *op_bytes, uint64_t *family, int64_
 {
     const problem_field *field = bucket_field(op);
     const size_t len = table_key_len(op);
-    uint8_t rest[TABLE_KEY_BYTES];
+    uint8_t rest[TABLE_KEY_BYTES] = {0};
 
     if (field == NULL || field->kind != PROBLEM_SIZE) {
         return false;
