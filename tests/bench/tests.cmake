@@ -1,3 +1,5 @@
 hone_test(bench verify LINK hone_bench hone_core SOURCES bench/naive.c)
 hone_test(bench reference LINK hone_bench hone_core SOURCES bench/naive.c)
 hone_test(bench stats LINK hone_bench hone_models hone_core)
+hone_test(bench prove LINK hone_bench hone_core TIMEOUT 300)
+add_dependencies(test_bench_prove hone_emu hone-worker)

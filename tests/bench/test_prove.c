@@ -1,0 +1,224 @@
+/* test_prove.c - real templates, compiled and run on the emulated GPU: what is right is proved and
+ * timed, mutants of the source are refused, faults are named. */
+#include "bench/prove_parts.h"
+#include "runtime/default.h"
+
+#include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* What all cases share: opened once, in the parent, before Check forks. */
+static templates *all;
+static jit *compiler;
+
+typedef struct fixture {
+    device *d;
+    hone_problem problem;
+    default_choice choice;
+    plan plan;
+    compiled *code;
+    module *m;
+    prover *p;
+} fixture;
+
+/* The source with the first `old` replaced; NULL when it is not there. */
+static char *mutated(const char *source, const char *old, const char *new)
+{
+    const char *at = strstr(source, old);
+    size_t len = strlen(source) + strlen(new) + 1;
+    char *out = at != NULL ? malloc(len) : NULL;
+
+    if (out != NULL) {
+        snprintf(out, len, "%.*s%s%s", (int)(at - source), source, new, at + strlen(old));
+    }
+    return out;
+}
+
+static void fixture_open(fixture *f, const char *spec, const char *text, const char *old,
+                         const char *new)
+{
+    hone_error error = {0};
+    jit_request request;
+    size_t count = 0;
+    char *source = NULL;
+
+    memset(f, 0, sizeof *f);
+    ck_assert_msg(device_open(spec, &f->d, &error) == HONE_OK, "%s", error.message);
+    ck_assert_msg(hone_problem_parse(text, &f->problem, &error) == HONE_OK, "%s", error.message);
+    ck_assert_msg(default_rank(all, &f->problem, &f->d->gpu, 0, &f->choice, 1, &count, NULL,
+                               &error) == HONE_OK,
+                  "%s", error.message);
+    ck_assert_uint_eq(count, 1);
+    ck_assert_int_eq(manifest_plan(f->choice.m, &f->problem, &f->d->gpu.facts, &f->choice.config,
+                                   &f->plan, &error),
+                     HONE_OK);
+    ck_assert_int_eq(
+        jit_request_plan(all, f->choice.m, &f->plan, f->d->gpu.facts.arch, &request, &error),
+        HONE_OK);
+    if (old != NULL) {
+        source = mutated(request.source.source, old, new);
+        ck_assert_msg(source != NULL, "the template no longer says '%s'", old);
+        request.source.source = source;
+        request.digest[0] ^= 0x55;
+    }
+    ck_assert_msg(jit_compile(compiler, &request, &f->code, &error) == HONE_OK, "%s",
+                  error.message);
+    free(source);
+    ck_assert_msg(module_load(f->d, &f->plan, f->code, &f->m, &error) == HONE_OK, "%s",
+                  error.message);
+    ck_assert_msg(prover_open(f->d, &f->problem, 11, &f->p, &error) == HONE_OK, "%s",
+                  error.message);
+}
+
+static void fixture_close(fixture *f)
+{
+    prover_close(f->p);
+    module_unload(f->m);
+    compiled_free(f->code);
+    device_close(f->d);
+}
+
+static void prove(fixture *f, prove_result *out)
+{
+    hone_error error = {0};
+
+    ck_assert_msg(prover_run(f->p, f->m, &f->plan, f->code, out, &error) == HONE_OK, "%s",
+                  error.message);
+}
+
+#define INDEX "record_format=index_132,record_layout=split,record_rule=raw_amax"
+static const struct {
+    const char *device, *problem;
+    bool sampled;
+} right[] = {
+    {"emu:h20", "fp8_gemm:m=33,n=136,k=320,recipe=f32-1x128-128x128", false},
+    {"emu:rtx4090", "fp8_gemm:m=17,n=64,k=160,recipe=ue8m0-1x32-1x32,out=f32", false},
+    {"emu:h20", "fp8_gemm:m=9,n=96,k=256,recipe=f32-1x32-32x32,out=f32,accumulate=1", false},
+    {"emu:h20", "fp8_gemm:m=200,n=1536,k=1024,recipe=f32-1x128-128x128", true},
+    {"emu:h20", "act_quant:m=13,k=512", false},
+    {"emu:h20", "act_quant:m=600,k=2048,scale=ue8m0,group=32", true},
+    {"emu:h20", "kv_quant:tokens=70,pages=3,page_size=64," INDEX, false},
+};
+
+START_TEST(a_template_is_proved_and_gets_a_modelled_time)
+{
+    fixture f;
+    prove_result r;
+
+    fixture_open(&f, right[_i].device, right[_i].problem, NULL, NULL);
+    prove(&f, &r);
+    ck_assert_msg(r.outcome == STORE_OK, "%s: %s", right[_i].problem, r.reason);
+    ck_assert_int_eq(r.timer, STORE_TIMER_MODELLED);
+    ck_assert(r.modelled && r.time_ns > 0.0 && r.samples_len == 1);
+    ck_assert_double_le(r.verify.max_err_ratio, 1.0);
+    ck_assert_msg((r.ctas_run < r.ctas_total) == right[_i].sampled, "%llu of %llu CTAs",
+                  (unsigned long long)r.ctas_run, (unsigned long long)r.ctas_total);
+    ck_assert_uint_ge(r.ctas_run, r.ctas_total < 4 ? r.ctas_total : 4);
+    fixture_close(&f);
+}
+END_TEST
+
+START_TEST(one_prover_serves_many_candidates)
+{
+    fixture f;
+    prove_result first, second;
+
+    fixture_open(&f, "emu:h20", "fp8_gemm:m=5,n=64,k=256,recipe=f32-1x128-128x128", NULL, NULL);
+    prove(&f, &first);
+    prove(&f, &second);
+    ck_assert_int_eq(second.outcome, STORE_OK);
+    ck_assert_double_eq(first.time_ns, second.time_ns);
+    ck_assert_double_eq(first.verify.calc_diff, second.verify.calc_diff);
+    fixture_close(&f);
+}
+END_TEST
+
+START_TEST(a_launch_that_fails_is_an_outcome_and_the_next_one_works)
+{
+    fixture f;
+    prove_result r;
+    hone_error error = {0};
+
+    fixture_open(&f, "emu:h20", "act_quant:m=4,k=256", NULL, NULL);
+    ck_assert_int_eq(f.d->driver->emu->set_launch_fault((int)f.d->ordinal, 1,
+                                                        CUDA_ERROR_ILLEGAL_ADDRESS, &error),
+                     HONE_OK);
+    prove(&f, &r);
+    ck_assert_msg(r.outcome == STORE_FAULT || r.outcome == STORE_LAUNCH, "outcome %d", r.outcome);
+    ck_assert_uint_gt(strlen(r.reason), 0);
+    ck_assert_int_eq(f.d->driver->emu->set_launch_fault((int)f.d->ordinal, 0, 0, &error), HONE_OK);
+    f.d->driver->emu->reset((int)f.d->ordinal, &error);
+    prove(&f, &r);
+    ck_assert_msg(r.outcome == STORE_OK, "%s", r.reason);
+    fixture_close(&f);
+}
+END_TEST
+
+START_TEST(samples_are_distinct_and_hold_both_ends)
+{
+    for (uint64_t total = 7; total < 3000; total += 131) {
+        uint64_t sample[64];
+        size_t len = 0;
+        prove_sample(total, 6, total, sample, &len);
+        ck_assert_uint_eq(len, 6);
+        ck_assert_uint_eq(sample[0], 0);
+        ck_assert_uint_eq(sample[1], total - 1);
+        for (size_t i = 0; i < len; i++) {
+            ck_assert_uint_lt(sample[i], total);
+            for (size_t j = 0; j < i; j++) {
+                ck_assert_uint_ne(sample[i], sample[j]);
+            }
+        }
+    }
+}
+END_TEST
+
+static void use_build(const char *variable, const char *file)
+{
+    const char *build = getenv("HONE_BINARY_DIR");
+    char path[1024];
+
+    if (build != NULL) {
+        snprintf(path, sizeof path, "%s/%s", build, file);
+        setenv(variable, path, 0);
+    }
+}
+
+int main(void)
+{
+    Suite *suite = suite_create("prove");
+    TCase *tests = tcase_create("prove");
+    SRunner *runner = NULL;
+    hone_error error = {0};
+    const jit_options options = {.workers = 1, .no_cache = true};
+    jit_version version;
+    int failed = 0;
+
+    use_build("HONE_EMU_PATH", "emulator/libhone_emu.so");
+    use_build("HONE_WORKER", "runtime/hone-worker");
+    if (templates_open(&all, &error) != HONE_OK ||
+        jit_open(&options, &compiler, &error) != HONE_OK) {
+        fprintf(stderr, "%s\n", error.message);
+        return 1;
+    }
+    if (jit_describe(compiler, &version, &error) == HONE_ENVIRONMENT) {
+        printf("SKIP prove: %s\n", error.message);
+        return 0;
+    }
+    tcase_set_timeout(tests, 120);
+    tcase_add_loop_test(tests, a_template_is_proved_and_gets_a_modelled_time, 0, ARRAY_LEN(right));
+    tcase_add_test(tests, one_prover_serves_many_candidates);
+    tcase_add_test(tests, a_launch_that_fails_is_an_outcome_and_the_next_one_works);
+    tcase_add_test(tests, samples_are_distinct_and_hold_both_ends);
+    suite_add_tcase(suite, tests);
+    runner = srunner_create(suite);
+    srunner_set_fork_status(runner,
+                            CK_NOFORK); /* the compiler's threads would not live in a child */
+    srunner_run_all(runner, CK_ENV);
+    failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    jit_close(compiler);
+    templates_close(all);
+    return failed == 0 ? 0 : 1;
+}
