@@ -189,7 +189,8 @@ void access_count_global(warp *w, const instruction *i, const uint64_t address[M
 {
     hone_emu_counters *c = &w->run->counters;
     touched_range *t = &w->run->touched[w->run->hit[i - w->run->kernel->code] - 1];
-    uint64_t asked = (uint64_t)__builtin_popcount(mask) * bytes, sectors = 0;
+    uint64_t lanes = mask == MACHINE_ALL ? MACHINE_LANES : (uint64_t)__builtin_popcount(mask);
+    uint64_t asked = lanes * bytes, sectors = 0;
     uint64_t seen[MACHINE_LANES];
 
     if (is_dense(address, mask, bytes)) {

@@ -187,13 +187,21 @@ static inline double math_fma_odd(double a, double b, double c)
     return s;
 }
 
+/* The converters below have no branches and call nothing, so that loops over lanes vectorise; core/numfmt is
+ * their reference in the tests. Adding a power of two rounds a small number to that number's last place. */
 static inline float math_f16(uint32_t code)
 {
-    return numfmt_f16_decode((uint16_t)code);
+    uint32_t sign = (code & 0x8000u) << 16, u = (code & 0x7fffu) << 13;
+    uint32_t finite = math_bits(math_float(u) * 0x1p112f), special = u | 0x7f800000u;
+    return math_float(sign | ((code & 0x7c00u) == 0x7c00u ? special : finite));
 }
 static inline uint32_t math_to_f16(float x)
 {
-    return numfmt_f16_encode(x);
+    uint32_t bits = math_bits(x), u = bits & 0x7fffffffu, sign = bits >> 16 & 0x8000u;
+    uint32_t normal = ((u + 0xfffu + (u >> 13 & 1)) >> 13) - (112u << 10);
+    uint32_t small = math_bits(math_float(u) + 0.5f) - math_bits(0.5f);
+    uint32_t code = u < 0x38800000u ? small : normal > 0x7c00u ? 0x7c00u : normal;
+    return u > 0x7f800000u ? 0x7fffu : sign | code;
 }
 static inline float math_bf16(uint32_t code)
 {
@@ -218,13 +226,29 @@ static inline float math_relu(float x)
 {
     return x > 0.0f || x != x ? x : 0.0f;
 }
+static inline uint32_t math_e4m3(float x)
+{
+    uint32_t bits = math_bits(x), u = bits & 0x7fffffffu, sign = bits >> 24 & 0x80u;
+    uint32_t normal = ((u + 0x7ffffu + (u >> 20 & 1)) >> 20) - (120u << 3);
+    uint32_t small = math_bits(math_float(u) + 0x1p14f) - math_bits(0x1p14f);
+    uint32_t code = u < 0x3c800000u ? small : normal > 0x7eu ? 0x7eu : normal;
+    return u > 0x7f800000u ? 0x7fu : sign | code;
+}
+static inline uint32_t math_e5m2(float x)
+{
+    uint32_t bits = math_bits(x), u = bits & 0x7fffffffu, sign = bits >> 24 & 0x80u;
+    uint32_t normal = ((u + 0xfffffu + (u >> 21 & 1)) >> 21) - (112u << 2);
+    uint32_t small = math_bits(math_float(u) + 0x1p7f) - math_bits(0x1p7f);
+    uint32_t code = u < 0x38800000u ? small : normal > 0x7bu ? 0x7bu : normal;
+    return u > 0x7f800000u ? 0x7fu : sign | code;
+}
 static inline uint32_t math_e4m3x2(float high, float low)
 {
-    return (uint32_t)numfmt_e4m3_encode(high) << 8 | numfmt_e4m3_encode(low);
+    return math_e4m3(high) << 8 | math_e4m3(low);
 }
 static inline uint32_t math_e5m2x2(float high, float low)
 {
-    return (uint32_t)numfmt_e5m2_encode(high) << 8 | numfmt_e5m2_encode(low);
+    return math_e5m2(high) << 8 | math_e5m2(low);
 }
 static inline uint32_t math_e2m1x2(float high, float low)
 {

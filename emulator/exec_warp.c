@@ -21,65 +21,101 @@ void exec_assert(warp *w, const instruction *i, uint32_t mask)
     machine_fault(w, i, machine_lowest(mask), 0, FAULT_ASSERT, "a device-side assert failed");
 }
 
-/* The lane that `lane` reads, and whether it lies within its segment; c packs segment mask and clamp. */
-static bool shuffle_source(uint32_t mode, uint32_t lane, uint32_t b, uint32_t c, uint32_t *source)
+/* The lane that `lane` reads, and whether it lies within its segment; c packs segment mask and clamp. No branches:
+ * the loop below vectorises. */
+static inline uint32_t shuffle_source(uint32_t mode, uint32_t lane, uint32_t b, uint32_t c, uint32_t *inside)
 {
-    uint32_t clamp = c & 31, segment = c >> 8 & 31;
-    uint32_t highest = (lane & segment) | (clamp & ~segment & 31), lowest = lane & segment;
-    int32_t from = 0;
-    bool inside = false;
+    uint32_t clamp = c & 31, segment = c >> 8 & 31, lowest = lane & segment;
+    int32_t bound = (int32_t)(lowest | (clamp & ~segment)), by = (int32_t)(b & 31), at = (int32_t)lane;
+    int32_t from = mode == SHUFFLE_BFLY  ? at ^ by
+                   : mode == SHUFFLE_IDX ? (int32_t)(lowest | (b & 31 & ~segment))
+                   : mode == SHUFFLE_UP  ? at - by
+                                         : at + by;
+    *inside = mode == SHUFFLE_UP ? from >= bound : from <= bound;
+    return *inside ? (uint32_t)from : lane;
+}
 
-    b &= 31;
+typedef struct shuffle_plan {
+    uint32_t source[MACHINE_LANES], inside[MACHINE_LANES];
+} shuffle_plan;
+
+static void plan_shuffle(uint32_t mode, const uint32_t *b, const uint32_t *c, shuffle_plan *p)
+{
+#define PLAN(m)                                                                                    \
+    for (uint32_t lane = 0; lane < MACHINE_LANES; lane++) {                                        \
+        p->source[lane] = shuffle_source(m, lane, b[lane], c[lane], &p->inside[lane]);             \
+    }
     switch ((exec_shuffle_kind)mode) {
     case SHUFFLE_BFLY:
-        from = (int32_t)(lane ^ b);
-        inside = from <= (int32_t)highest;
+        PLAN(SHUFFLE_BFLY)
         break;
     case SHUFFLE_IDX:
-        from = (int32_t)(lowest | (b & ~segment));
-        inside = from <= (int32_t)highest;
+        PLAN(SHUFFLE_IDX)
         break;
     case SHUFFLE_UP:
-        from = (int32_t)lane - (int32_t)b;
-        inside = from >= (int32_t)highest;
+        PLAN(SHUFFLE_UP)
         break;
     case SHUFFLE_DOWN:
-        from = (int32_t)(lane + b);
-        inside = from <= (int32_t)highest;
+        PLAN(SHUFFLE_DOWN)
         break;
     }
-    *source = inside ? (uint32_t)from : lane;
-    return inside;
+#undef PLAN
+}
+
+/* False, and a fault, when a lane reads one that does not take part. */
+static bool shuffle_allowed(warp *w, const instruction *i, uint32_t mask, const shuffle_plan *p)
+{
+    if (mask == MACHINE_ALL) {
+        return true;
+    }
+    for (EACH_LANE(lane, mask)) {
+        if ((mask >> p->source[lane] & 1) == 0) {
+            machine_fault(w, i, lane, 0, FAULT_UNINITIALISED,
+                          "shfl reads lane %u, which does not take part (%08x do)", p->source[lane],
+                          mask);
+            return false;
+        }
+    }
+    return true;
+}
+
+static void shuffle_taint(warp *w, const instruction *i, uint32_t mask, const shuffle_plan *p)
+{
+    const uint32_t *s = i->o + i->results;
+    uint32_t poison = *machine_poison(w, s[0]), moved = 0;
+
+    for (EACH_LANE(lane, mask)) {
+        moved |= (poison >> p->source[lane] & 1) << lane;
+    }
+    moved |= (*machine_poison(w, s[1]) | *machine_poison(w, s[2])) & mask;
+    for (uint32_t d = 0; d < i->results; d++) {
+        taint_set(w, i->o[d], moved, mask);
+    }
 }
 
 void exec_shuffle(warp *w, const instruction *i, uint32_t mask)
 {
     const uint32_t *s = i->o + i->results;
-    const uint32_t *b = machine_r32(w, s[1]), *c = machine_r32(w, s[2]);
-    uint32_t poison = *machine_poison(w, s[0]), moved = 0, inside = 0;
-    uint32_t value[MACHINE_LANES], out[MACHINE_LANES];
+    uint32_t *d = machine_r32(w, i->o[0]), inside = 0;
+    uint32_t value[MACHINE_LANES];
+    shuffle_plan p;
 
-    memcpy(value, w->r + s[0], sizeof value);
-    for (EACH_LANE(lane, mask)) {
-        uint32_t source = lane;
-        inside |= (uint32_t)shuffle_source(i->kind, lane, b[lane], c[lane], &source) << lane;
-        if ((mask >> source & 1) == 0) {
-            machine_fault(w, i, lane, 0, FAULT_UNINITIALISED,
-                          "shfl reads lane %u, which does not take part (%08x do)", source, mask);
-            return;
-        }
-        out[lane] = value[source];
-        moved |= (poison >> source & 1) << lane;
+    plan_shuffle(i->kind, machine_r32(w, s[1]), machine_r32(w, s[2]), &p);
+    if (!shuffle_allowed(w, i, mask, &p)) {
+        return;
     }
-    moved |= (*machine_poison(w, s[1]) | *machine_poison(w, s[2])) & mask;
-    for (EACH_LANE(lane, mask)) {
-        machine_r32(w, i->o[0])[lane] = out[lane];
+    if (w->tainted) {
+        shuffle_taint(w, i, mask, &p);
+    }
+    memcpy(value, w->r + s[0], sizeof value);
+    for (uint32_t lane = 0; lane < MACHINE_LANES; lane++) {
+        d[lane] = mask >> lane & 1 ? value[p.source[lane] & 31] : d[lane];
     }
     if (i->results == 2) {
+        for (uint32_t lane = 0; lane < MACHINE_LANES; lane++) {
+            inside |= p.inside[lane] << lane;
+        }
         machine_set_predicate(w, i->o[1], inside, mask);
-    }
-    for (uint32_t d = 0; w->tainted && d < i->results; d++) {
-        taint_set(w, i->o[d], moved, mask);
     }
 }
 

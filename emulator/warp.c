@@ -212,8 +212,9 @@ static bool flow(warp *w, const instruction *i, group *g, uint32_t mask)
 static inline void account(run_state *run, const instruction *i, uint32_t mask)
 {
     uint64_t counted = (i->flags & FLAG_HIDDEN) == 0;
+    uint64_t lanes = mask == MACHINE_ALL ? MACHINE_LANES : (uint64_t)__builtin_popcount(mask);
     run->counters.warp_instructions += counted;
-    run->counters.thread_instructions += counted * (uint64_t)__builtin_popcount(mask);
+    run->counters.thread_instructions += counted * lanes;
     run->pipes[i->pipe] += counted;
 }
 
