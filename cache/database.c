@@ -2,6 +2,7 @@
 #include "cache/database.h"
 
 #include "cache/trust.h"
+#include "core/digest.h"
 
 #include <limits.h>
 #include <stdio.h>
@@ -404,6 +405,7 @@ hone_status database_open(const char *path, database_mode mode, const database_s
     if (d == NULL) {
         return status_set(error, HONE_NO_MEMORY, path, 0, "database handle");
     }
+    digest_prepare(); /* every row is digested */
     d->mode = mode;
     d->jitter = ((uint64_t)getpid() << 32) ^ (uint64_t)clock_ms(CLOCK_MONOTONIC) ^ (uintptr_t)d;
     d->cpu_deadline_ms = clock_ms(CLOCK_THREAD_CPUTIME_ID) + OPEN_CPU_MS;

@@ -26,6 +26,11 @@ static void put_u64(digest *d, uint64_t value)
     crypto_generichash_update(state_of(d), bytes, sizeof bytes);
 }
 
+bool digest_prepare(void)
+{
+    return sodium_init() >= 0;
+}
+
 void digest_begin(digest *d)
 {
     crypto_generichash_init(state_of(d), NULL, 0, DIGEST_BYTES);

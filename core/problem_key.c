@@ -57,7 +57,9 @@ hone_status problem_from_key(const uint8_t *key, size_t len, hone_problem *out, 
         return status_set(error, HONE_BAD_PROBLEM, NULL, 0, "a problem key of another version");
     }
     memcpy(&op, key + 1, sizeof op);
-    problem_init(&made, op);
+    memset(&made, 0, sizeof made);
+    made.size = sizeof made;
+    made.op = op;
     if (fields_bytes(op) == 0 || len != HEAD_BYTES + fields_bytes(op)) {
         return status_set(error, HONE_BAD_PROBLEM, NULL, 0, "a problem key of %zu bytes for op %d",
                           len, op);

@@ -17,7 +17,10 @@ void scratch_make(scratch *s)
 {
     const char *root = getenv("TMPDIR");
 
-    snprintf(s->folder, sizeof s->folder, "%s/hone-test-XXXXXX", root != NULL ? root : "/tmp");
+    snprintf(s->folder, sizeof s->folder - 8, "%s/hone-test-", root != NULL ? root : "/tmp");
+    size_t len = strlen(s->folder);
+    memset(s->folder + len, 'X', 6); /* what mkdtemp fills in */
+    s->folder[len + 6] = '\0';
     ck_assert_ptr_nonnull(mkdtemp(s->folder));
     snprintf(s->path, sizeof s->path, "%s/store.db", s->folder);
 }
