@@ -158,19 +158,10 @@ static void teardown(void)
 
 int main(void)
 {
-    Suite *suite = suite_create("templates/kernels");
     TCase *tests = tcase_create("compile");
-    SRunner *runner = srunner_create(suite);
 
-    srunner_set_fork_status(runner, CK_NOFORK); /* the workers belong to this process */
-    tcase_add_unchecked_fixture(tests, setup, teardown);
-    tcase_set_timeout(tests, 0);
     tcase_add_loop_test(tests, a_legal_config_compiles_and_fits, 0, (int)ARRAY_LEN(served));
     tcase_add_loop_test(tests, a_static_assert_refuses_what_the_manifest_forbids, 0,
                         (int)ARRAY_LEN(refused));
-    suite_add_tcase(suite, tests);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
+    return kernels_run("templates/kernels", tests, setup, teardown);
 }

@@ -147,18 +147,9 @@ static void teardown(void)
 
 int main(void)
 {
-    Suite *suite = suite_create("templates/proof");
     TCase *tests = tcase_create("proof");
-    SRunner *runner = srunner_create(suite);
 
-    srunner_set_fork_status(runner, CK_NOFORK); /* the workers belong to this process */
-    tcase_add_unchecked_fixture(tests, setup, teardown);
-    tcase_set_timeout(tests, 0);
     tcase_add_loop_test(tests, configs_agree_with_float64, 0, (int)ARRAY_LEN(problems));
     tcase_add_loop_test(tests, a_mutant_is_refused_and_its_original_is_not, 0, (int)mutants_len);
-    suite_add_tcase(suite, tests);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
+    return kernels_run("templates/proof", tests, setup, teardown);
 }
