@@ -192,7 +192,8 @@ static inline double math_fma_odd(double a, double b, double c)
 static inline float math_f16(uint32_t code)
 {
     uint32_t sign = (code & 0x8000u) << 16, u = (code & 0x7fffu) << 13;
-    uint32_t finite = math_bits(math_float(u) * 0x1p112f), special = u | 0x7f800000u;
+    uint32_t finite = math_bits(math_float(u) * 0x1p112f);
+    uint32_t special = (code & 0x3ffu) != 0 ? 0x7fffffffu : 0x7f800000u;
     return math_float(sign | ((code & 0x7c00u) == 0x7c00u ? special : finite));
 }
 static inline uint32_t math_to_f16(float x)
