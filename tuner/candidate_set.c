@@ -68,6 +68,11 @@ hone_status candidate_set_add(candidate_set *set, const candidate *c, bool *adde
     return HONE_OK;
 }
 
+bool candidate_set_has(const candidate_set *set, const candidate *c)
+{
+    return set->places_len > 0 && set->places[place_of(set, c)] != 0;
+}
+
 void candidate_set_free(candidate_set *set)
 {
     free(set->items);

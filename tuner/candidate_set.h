@@ -13,6 +13,7 @@ typedef struct candidate_set {
 /* *added = false when it was there. HONE_NO_MEMORY. */
 hone_status candidate_set_add(candidate_set *set, const candidate *c, bool *added,
                               hone_error *error);
+bool candidate_set_has(const candidate_set *set, const candidate *c);
 void candidate_set_free(candidate_set *set);
 
 #endif

@@ -20,6 +20,8 @@ typedef struct strategy_problem {
     const gpu *gpu;
     uint64_t budget; /* candidates that will be asked for; 0: all that there are */
     uint64_t seed;
+    const struct candidate_set
+        *known; /* proposed for other problems: compiled already; NULL: none */
 } strategy_problem;
 
 typedef struct strategy {

@@ -182,6 +182,7 @@ static void close_all(sweep *s)
     if (s->engine.state != NULL) {
         s->engine.close(s->engine.state);
     }
+    candidate_set_free(&s->known);
     free(s->groups);
     free(s->result);
 }

@@ -131,6 +131,8 @@ static hone_status make_tasks(sweep *s, size_t index, const candidate *list, siz
 
     for (size_t i = 0; i < len; i++) {
         sweep_task *task = NULL;
+        bool added = false;
+        TRY(candidate_set_add(&s->known, &list[i], &added, error));
         TRY(make_task(s, index, &list[i], &task, error));
         if (task != NULL) {
             sweep_push(&s->waiting, task);
@@ -153,8 +155,12 @@ hone_status sweep_lay_out(sweep *s, size_t index, hone_error *error)
     hone_status status = HONE_OK;
     sweep_group *group = &s->groups[index];
     /* Each problem draws its own candidates, the same ones in every run. */
-    const strategy_problem p = {s->o->templates, group->problem, &s->o->device->gpu, s->o->budget,
-                                s->o->seed + (uint64_t)index};
+    const strategy_problem p = {.templates = s->o->templates,
+                                .problem = group->problem,
+                                .gpu = &s->o->device->gpu,
+                                .budget = s->o->budget,
+                                .seed = s->o->seed + (uint64_t)index,
+                                .known = &s->known};
     candidate *list = NULL;
     size_t len = 0;
     uint64_t expected = group->finished < s->o->budget ? s->o->budget - group->finished : 0;

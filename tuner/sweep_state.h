@@ -2,6 +2,7 @@
 #ifndef HONE_TUNER_SWEEP_STATE_H
 #define HONE_TUNER_SWEEP_STATE_H
 
+#include "tuner/candidate_set.h"
 #include "tuner/sweep.h"
 
 #define SWEEP_CONFIG_BYTES 512
@@ -49,6 +50,7 @@ typedef struct sweep {
     sweep_queue compiling; /* submitted, in order */
     engine engine;         /* state NULL: not opened */
     engine_result *result; /* of the candidate that is proved */
+    candidate_set known;   /* candidates of the problems so far */
     uint64_t done, total;
     bool cancelled;
 } sweep;

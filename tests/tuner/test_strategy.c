@@ -33,7 +33,8 @@ static size_t collect(const templates *t, size_t which, const char *text, uint64
 
     ck_assert_int_eq(gpu_find("h20", &g, &error), HONE_OK);
     ck_assert_msg(hone_problem_parse(text, &problem, &error) == HONE_OK, "%s", error.message);
-    const strategy_problem p = {t, &problem, &g, budget, seed};
+    const strategy_problem p = {
+        .templates = t, .problem = &problem, .gpu = &g, .budget = budget, .seed = seed};
     ck_assert_msg(strategy_collect(strategy_at(which), &p, out, &len, &error) == HONE_OK, "%s: %s",
                   strategy_at(which)->name, error.message);
     for (size_t i = 0; i < len; i++) {
