@@ -356,7 +356,7 @@ START_TEST(damage_is_a_miss_that_heals_never_other_code)
     uint8_t key[DIGEST_BYTES];
     int misses = 0;
 
-    for (int round = 0; round < 60; round++) {
+    for (int round = 0; round < 20; round++) {
         fill(4);
         damage(&seed);
         kernel_cache *c = NULL;

@@ -107,10 +107,15 @@ static int journal_byte(void)
     return head[18];
 }
 
-static void race(int rounds)
+static void race(int rounds, bool made_before)
 {
     for (int round = 0; round < rounds; round++) {
         int gate[2], children[OPENERS];
+        store *s = NULL;
+        if (made_before) { /* and closed: in DELETE mode, to be switched to WAL by all of them */
+            ck_assert_int_eq(store_open(dir.path, STORE_WRITE, &s, &e), HONE_OK);
+            ck_assert_int_eq(store_close(s, &e), HONE_OK);
+        }
         ck_assert_int_eq(pipe2(gate, O_CLOEXEC), 0);
         for (int i = 0; i < OPENERS; i++) {
             opener o = {gate[0], i};
@@ -134,7 +139,13 @@ static void race(int rounds)
 
 START_TEST(sixteen_processes_open_a_fresh_store_at_once)
 {
-    race(ROUNDS);
+    race(ROUNDS, false);
+}
+END_TEST
+
+START_TEST(sixteen_processes_open_a_closed_store_at_once)
+{
+    race(ROUNDS / 5, true);
 }
 END_TEST
 
@@ -326,6 +337,7 @@ int main(void)
     tcase_set_timeout(tests, 240);
     tcase_add_checked_fixture(tests, setup, teardown);
     tcase_add_test(tests, sixteen_processes_open_a_fresh_store_at_once);
+    tcase_add_test(tests, sixteen_processes_open_a_closed_store_at_once);
     tcase_add_test(tests, no_acknowledged_row_is_lost_to_a_kill);
     tcase_add_test(tests, a_lock_that_is_held_for_a_second_is_waited_for);
     tcase_add_test(tests, many_writers_wait_for_each_other_and_none_is_refused);
