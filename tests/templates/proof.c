@@ -68,11 +68,43 @@ static void arena_read(const arena *a, inputs *after, verify_result *result)
     }
 }
 
+/* Launch on operands as `before` has them; written ones go to *after. A fault is a verdict; the
+ * device then starts afresh. */
+static bool launch(const device *d, const plan *p, const compiled *code, const inputs *before,
+                   inputs *after, verify_result *result)
+{
+    hone_error error = {0};
+    module *m = NULL;
+    arena a;
+
+    ck_assert_msg(device_enter(d, &error) == HONE_OK, "%s", error.message);
+    ck_assert_msg(module_load(d, p, code, &m, &error) == HONE_OK, "%s", error.message);
+    ck_assert_msg(inputs_copy_outputs(before, after, &error) == HONE_OK, "%s", error.message);
+    arena_fill(&a, d, before);
+    hone_status status = module_launch(m, p, a.address, a.len, 0, NULL, &error);
+    if (status == HONE_OK) {
+        status = driver_check(d->driver, d->driver->cuCtxSynchronize(), "cuCtxSynchronize", &error);
+    }
+    if (status == HONE_OK) {
+        arena_read(&a, after, result);
+        arena_free(&a);
+        module_unload(m);
+        return true;
+    }
+    hone_emu_fault fault = {0};
+    d->driver->emu->last_fault(d->ordinal, &fault, NULL);
+    result->passed = false;
+    snprintf(result->reason, sizeof result->reason, "%.80s: %.140s", error.message, fault.message);
+    d->driver->emu->reset(d->ordinal, NULL);
+    return false;
+}
+
 static void judge(const device *d, const proof_case *c, const plan *p, const inputs *before,
-                  inputs *after, verify_result *result)
+                  const inputs *after, verify_result *result)
 {
     hone_error error = {0};
     const uint8_t *written[HONE_MAX_OPERANDS] = {NULL};
+    verify_result compared = {.passed = true};
 
     for (size_t i = 0; i < after->len; i++) {
         written[i] = after->operand[i].access != 1 ? after->image[i] : NULL;
@@ -84,68 +116,59 @@ static void judge(const device *d, const proof_case *c, const plan *p, const inp
                                     .wide = verify_unit_is_wide(d->gpu.facts.arch),
                                     .ctas_run = 1,
                                     .ctas_total = 1};
-    ck_assert_msg(verify_outputs(&request, result, &error) == HONE_OK, "%s", error.message);
+    ck_assert_msg(verify_outputs(&request, &compared, &error) == HONE_OK, "%s", error.message);
+    if (!compared.passed) {
+        verify_fail(result, "%s", compared.reason);
+    }
 }
 
-/* Launch and judge. A fault of the launch is a verdict; the device then starts afresh. */
-static void run(const device *d, const proof_case *c, const plan *p, const compiled *code,
-                verify_result *result)
+/* The launches of a legal config, compiled. */
+static compiled *prepare(const kernels *k, const device *d, const proof_case *c, plan *p)
 {
     hone_error error = {0};
-    inputs before = {0}, after = {0};
-    module *m = NULL;
-    arena a;
+    compiled *code = NULL;
+    char why[160] = "";
+    bool legal = false;
 
-    ck_assert_msg(device_enter(d, &error) == HONE_OK, "%s", error.message);
-    ck_assert_msg(module_load(d, p, code, &m, &error) == HONE_OK, "%s", error.message);
-    ck_assert_msg(inputs_make(c->problem, c->kind, 11, &before, &error) == HONE_OK, "%s",
-                  error.message);
-    ck_assert_msg(inputs_copy_outputs(&before, &after, &error) == HONE_OK, "%s", error.message);
-    arena_fill(&a, d, &before);
-    hone_status status = module_launch(m, p, a.address, a.len, 0, NULL, &error);
-    if (status == HONE_OK) {
-        status = driver_check(d->driver, d->driver->cuCtxSynchronize(), "cuCtxSynchronize", &error);
-    }
-    if (status != HONE_OK) {
-        result->passed = false;
-        hone_emu_fault fault = {0};
-        d->driver->emu->last_fault(d->ordinal, &fault, NULL);
-        snprintf(result->reason, sizeof result->reason, "%.80s: %.140s", error.message,
-                 fault.message);
-        d->driver->emu->reset(d->ordinal, NULL);
-    } else {
-        verify_result outside = {.passed = true};
-        arena_read(&a, &after, &outside);
-        judge(d, c, p, &before, &after, result);
-        if (!outside.passed) {
-            verify_fail(result, "%s", outside.reason);
-        }
-        arena_free(&a);
-        module_unload(m);
-    }
-    inputs_free_outputs(&after);
-    inputs_free(&before);
+    ck_assert_int_eq(
+        manifest_legal(c->m, c->problem, &d->gpu.facts, c->config, &legal, why, &error), HONE_OK);
+    ck_assert_msg(legal, "%s", why);
+    ck_assert_msg(manifest_plan(c->m, c->problem, &d->gpu.facts, c->config, p, &error) == HONE_OK,
+                  "%s", error.message);
+    const char *entry = p->launches[0].entry;
+    ck_assert_msg(kernels_compile(k, c->source, entry, d->gpu.facts.arch, &code, &error) == HONE_OK,
+                  "%s", error.message);
+    return code;
 }
 
 bool proof_passes(const kernels *k, const device *d, const proof_case *c, char reason[240])
 {
     hone_error error = {0};
-    plan p;
-    compiled *code = NULL;
+    inputs before = {0}, after = {0};
     verify_result result = {.passed = true};
-    bool legal = false;
+    plan p;
+    compiled *code = prepare(k, d, c, &p);
 
-    ck_assert_msg(manifest_legal(c->m, c->problem, &d->gpu.facts, c->config, &legal, reason,
-                                 &error) == HONE_OK,
-                  "%s", error.message);
-    ck_assert_msg(legal, "%s", reason);
-    ck_assert_msg(manifest_plan(c->m, c->problem, &d->gpu.facts, c->config, &p, &error) == HONE_OK,
-                  "%s", error.message);
-    ck_assert_msg(kernels_compile(k, c->source, p.launches[0].entry, d->gpu.facts.arch, &code,
-                                  &error) == HONE_OK,
-                  "%s", error.message);
-    run(d, c, &p, code, &result);
+    ck_assert_msg(inputs_make(c->problem, c->kind, 11, &before, &error) == HONE_OK, "%s",
+                  error.message);
+    if (launch(d, &p, code, &before, &after, &result)) {
+        judge(d, c, &p, &before, &after, &result);
+    }
+    inputs_free_outputs(&after);
+    inputs_free(&before);
     compiled_free(code);
-    memcpy(reason, result.reason, 240);
+    memcpy(reason, result.reason, sizeof result.reason);
     return result.passed;
+}
+
+void proof_launch(const kernels *k, const device *d, const proof_case *c, const inputs *before,
+                  inputs *after)
+{
+    verify_result result = {.passed = true};
+    plan p;
+    compiled *code = prepare(k, d, c, &p);
+
+    ck_assert_msg(launch(d, &p, code, before, after, &result) && result.passed, "%s",
+                  result.reason);
+    compiled_free(code);
 }

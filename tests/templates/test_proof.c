@@ -101,6 +101,59 @@ START_TEST(configs_agree_with_float64)
 }
 END_TEST
 
+/* order=fixed: a row's bits do not depend on how many rows there are, nor on the config. */
+static const char *const fixed[] = {
+    "fp8_gemm:m=%d,n=72,k=320,recipe=f32-1x128-128x128,a_scale_layout=row,order=fixed",
+    "fp8_gemm:m=%d,n=48,k=160,recipe=ue8m0-1x32-1x32,a_scale_layout=row,order=fixed,out=f32",
+};
+
+/* The first rows of the operands of a larger problem: all of it but D's and A's later rows. */
+static void first_rows(const hone_problem *problem, const inputs *whole, inputs *part)
+{
+    hone_error error = {0};
+
+    *part = *whole;
+    ck_assert_msg(hone_operands(problem, part->operand, &part->len, &error) == HONE_OK, "%s",
+                  error.message);
+}
+
+START_TEST(a_fixed_order_gives_a_row_the_same_bits)
+{
+    static const int sizes[] = {129, 1, 16, 33};
+    hone_error error = {0};
+    inputs whole = {0}, part, after[ARRAY_LEN(sizes)] = {{0}};
+    uint64_t seed = 5;
+
+    for (size_t i = 0; i < ARRAY_LEN(sizes) && shared.compiler != NULL; i++) {
+        hone_problem problem;
+        template_source source;
+        space *s = NULL;
+        config c;
+        char text[256];
+        bool found = false, uniform;
+        snprintf(text, sizeof text, fixed[_i], sizes[i]);
+        ck_assert_msg(hone_problem_parse(text, &problem, &error) == HONE_OK, "%s", error.message);
+        if (i == 0) {
+            ck_assert_int_eq(inputs_make(&problem, INPUTS_NORMAL, 3, &whole, &error), HONE_OK);
+        }
+        first_rows(&problem, &whole, &part);
+        const manifest *m = kernels_serving(&shared, &problem, &ada->gpu.facts);
+        ck_assert_int_eq(templates_source(shared.templates, m, &source, &error), HONE_OK);
+        ck_assert_int_eq(space_open(m, &problem, &ada->gpu.facts, &s, &error), HONE_OK);
+        ck_assert_int_eq(space_draw(s, &seed, 0, &c, &found, &uniform, &error), HONE_OK);
+        const proof_case one = {.m = m, .source = &source, .problem = &problem, .config = &c};
+        proof_launch(&shared, ada, &one, &part, &after[i]);
+        ck_assert_msg(memcmp(after[i].image[4], after[0].image[4], part.operand[4].bytes) == 0,
+                      "%s: other bits than at m=%d", text, sizes[0]);
+        space_close(s);
+    }
+    for (size_t i = 0; i < ARRAY_LEN(sizes); i++) {
+        inputs_free_outputs(&after[i]);
+    }
+    inputs_free(&whole);
+}
+END_TEST
+
 START_TEST(a_mutant_is_refused_and_its_original_is_not)
 {
     const mutant *m = &mutants[_i];
@@ -150,6 +203,7 @@ int main(void)
     TCase *tests = tcase_create("proof");
 
     tcase_add_loop_test(tests, configs_agree_with_float64, 0, (int)ARRAY_LEN(problems));
+    tcase_add_loop_test(tests, a_fixed_order_gives_a_row_the_same_bits, 0, (int)ARRAY_LEN(fixed));
     tcase_add_loop_test(tests, a_mutant_is_refused_and_its_original_is_not, 0, (int)mutants_len);
     return kernels_run("templates/proof", tests, setup, teardown);
 }
