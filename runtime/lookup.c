@@ -31,7 +31,7 @@ static hone_status look_beyond(const hone_runtime *rt, const table *t, const hon
 {
     const int64_t size = serving_size(problem), bucket = serving_bucket(size);
     size_t len = 0;
-    const table_member *covers = table_covers(t, problem, size, &len);
+    const table_member *covers = table_covers(t, problem, &len);
 
     /* In three passes over a few members: the bucket's winner, larger winners, defaults. */
     for (int pass = 0; pass < 3; pass++) {

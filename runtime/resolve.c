@@ -108,7 +108,7 @@ hone_status serving_stored(const hone_runtime *rt, const hone_problem *problem,
     if (rt->options.strict) {
         goto done;
     }
-    const table_member *covers = table_covers(t, problem, size, &covers_len);
+    const table_member *covers = table_covers(t, problem, &covers_len);
     for (int want_bucket = 1; want_bucket >= 0; want_bucket--) {
         for (size_t i = 0; i < covers_len && tries < NEAR_TRIES; i++) {
             const table_entry *e = &t->entries[covers[i].entry];

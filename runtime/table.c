@@ -48,7 +48,7 @@ static const problem_field *bucket_field(int32_t op)
 }
 
 /* Which family an entry's key is of, and its size in it: the hash of the key without its size. */
-static bool family_of(int32_t op, const void *op_bytes, uint64_t *family, int64_t *size)
+static bool family_of(int32_t op, const void *op_bytes, uint64_t *hash, int64_t *size)
 {
     const problem_field *field = bucket_field(op);
     const size_t len = table_key_len(op);
@@ -61,7 +61,7 @@ static bool family_of(int32_t op, const void *op_bytes, uint64_t *family, int64_
     memcpy(rest, op_bytes, len);
     memcpy(size, rest + at, sizeof *size);
     memset(rest + at, 0, sizeof *size);
-    *family = table_hash(op, rest, len);
+    *hash = table_hash(op, rest, len);
     return true;
 }
 
@@ -87,10 +87,18 @@ static int compare_members(const void *a, const void *b)
 {
     const table_member *x = a, *y = b;
 
-    if (x->family != y->family) {
-        return x->family < y->family ? -1 : 1;
-    }
     return (x->size > y->size) - (x->size < y->size);
+}
+
+/* The family's slot, or the empty one where it belongs. */
+static table_family *find_family(const table *t, uint64_t hash)
+{
+    uint64_t at = hash & t->families_mask;
+
+    while (t->families[at].len != 0 && t->families[at].hash != hash) {
+        at = (at + 1) & t->families_mask;
+    }
+    return &t->families[at];
 }
 
 /* What was answered for another size says nothing about a third: only winners and defaults cover
@@ -100,17 +108,39 @@ static bool covers(const table_entry *e)
     return e->source != TABLE_NO_WINNER || e->provenance == HONE_FROM_DEFAULT;
 }
 
+/* Group the members by family, then sort each family: a family has as many members as an op has
+ * tuned sizes. */
 static void collect_members(table *t)
 {
+    uint64_t hash = 0;
+    int64_t size = 0;
+    uint32_t first = 0;
+
     for (size_t i = 0; i < t->entries_len; i++) {
         const table_entry *e = &t->entries[i];
-        table_member *m = &t->members[t->members_len];
-        if (covers(e) && family_of(e->op, e->key, &m->family, &m->size)) {
-            m->entry = (uint32_t)i;
-            t->members_len++;
+        if (covers(e) && family_of(e->op, e->key, &hash, &size)) {
+            table_family *f = find_family(t, hash);
+            f->hash = hash;
+            f->len++;
         }
     }
-    qsort(t->members, t->members_len, sizeof *t->members, compare_members);
+    for (uint64_t at = 0; at <= t->families_mask; at++) {
+        first += t->families[at].len;
+        t->families[at].first = first; /* its end: filled from behind */
+    }
+    for (size_t i = 0; i < t->entries_len; i++) {
+        const table_entry *e = &t->entries[i];
+        if (covers(e) && family_of(e->op, e->key, &hash, &size)) {
+            t->members[--find_family(t, hash)->first] =
+                (table_member){.size = size, .entry = (uint32_t)i};
+        }
+    }
+    for (uint64_t at = 0; at <= t->families_mask; at++) {
+        const table_family *f = &t->families[at];
+        if (f->len > 1) {
+            qsort(&t->members[f->first], f->len, sizeof *t->members, compare_members);
+        }
+    }
 }
 
 /* Slots and entries in one block. Where it is large, huge pages save a page walk at every lookup.
@@ -124,8 +154,9 @@ static bool allocate(table *t, uint64_t slots_len, size_t entries_len)
     const size_t rounded = (bytes + align - 1) / align * align;
 
     t->block = aligned_alloc(align, rounded);
-    t->members = calloc(entries_len + 1, sizeof *t->members);
-    if (t->block == NULL || t->members == NULL) {
+    t->members = malloc((entries_len + 1) * sizeof *t->members);
+    t->families = calloc(slots_len, sizeof *t->families);
+    if (t->block == NULL || t->members == NULL || t->families == NULL) {
         return false;
     }
     if (large) {
@@ -135,6 +166,7 @@ static bool allocate(table *t, uint64_t slots_len, size_t entries_len)
     t->entries = (table_entry *)((uint8_t *)t->block + slots_bytes);
     memset(t->slots, 0, slots_bytes);
     t->mask = slots_len - 1;
+    t->families_mask = slots_len - 1;
     return true;
 }
 
@@ -170,6 +202,7 @@ void table_free(table *t)
         table *next = t->retired;
         free(t->block);
         free(t->members);
+        free(t->families);
         free(t);
         t = next;
     }
@@ -186,28 +219,23 @@ static bool same_family(const table *t, const table_member *m, const hone_proble
     return other.op == problem->op && memcmp(&other.as, &problem->as, table_key_len(other.op)) == 0;
 }
 
-const table_member *table_covers(const table *t, const hone_problem *problem, int64_t least,
-                                 size_t *count)
+const table_member *table_covers(const table *t, const hone_problem *problem, size_t *count)
 {
-    table_member want = {.size = least};
+    uint64_t hash = 0;
     int64_t size = 0;
-    size_t low = 0, high = t->members_len;
 
     *count = 0;
-    if (!family_of(problem->op, &problem->as, &want.family, &size)) {
+    if (!family_of(problem->op, &problem->as, &hash, &size)) {
         return NULL;
     }
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (compare_members(&t->members[middle], &want) < 0) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
+    const table_family *f = find_family(t, hash);
+    if (f->len == 0 || !same_family(t, &t->members[f->first], problem)) {
+        return NULL;
     }
-    while (low + *count < t->members_len && t->members[low + *count].family == want.family &&
-           same_family(t, &t->members[low + *count], problem)) {
-        (*count)++;
+    uint32_t skipped = 0;
+    while (skipped < f->len && t->members[f->first + skipped].size < size) {
+        skipped++;
     }
-    return &t->members[low];
+    *count = f->len - skipped;
+    return &t->members[f->first + skipped];
 }

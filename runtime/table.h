@@ -42,10 +42,16 @@ typedef struct table_slot {
 
 /* A tuned (or default) size of a family: problems that differ in their op's bucket field alone. */
 typedef struct table_member {
-    uint64_t family;
     int64_t size;
     uint32_t entry;
 } table_member;
+
+/* A family's members: `members[first]` on, by ascending size. Found by the hash of the key without
+ * its size. */
+typedef struct table_family {
+    uint64_t hash;
+    uint32_t first, len; /* len 0: an empty slot */
+} table_family;
 
 typedef struct table {
     struct table *retired; /* the one that this replaced */
@@ -54,8 +60,9 @@ typedef struct table {
     uint64_t mask;
     table_entry *entries;
     size_t entries_len;
-    table_member *members; /* sorted by family, then size */
-    size_t members_len;
+    table_member *members;
+    table_family *families; /* open addressing */
+    uint64_t families_mask;
 } table;
 
 /* Bytes of each op's struct up to its last field; 0 for an unknown op. */
@@ -143,8 +150,7 @@ void table_key(table_entry *entry, const hone_problem *problem);
 /* The problem of an entry. */
 void table_problem(const table_entry *entry, hone_problem *out);
 
-/* Members of the problem's family with a size >= `least`, ascending; *count of them. */
-const table_member *table_covers(const table *t, const hone_problem *problem, int64_t least,
-                                 size_t *count);
+/* Members of the problem's family that are as large as it or larger, ascending; *count of them. */
+const table_member *table_covers(const table *t, const hone_problem *problem, size_t *count);
 
 #endif

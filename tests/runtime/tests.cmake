@@ -5,3 +5,11 @@ hone_test(runtime jit LINK hone_runtime SOURCES ${runtime_suite} runtime/jit_fix
 hone_test(runtime sandbox LINK hone_runtime SOURCES ${runtime_suite} runtime/jit_fixture.c LABELS rel TIMEOUT 300)
 hone_test(runtime default LINK hone_runtime SOURCES ${runtime_suite} runtime/jit_fixture.c runtime/store_fixture.c)
 hone_test(runtime serving LINK hone_runtime SOURCES ${runtime_suite} runtime/jit_fixture.c runtime/store_fixture.c)
+hone_test(runtime threads LINK hone_runtime SOURCES ${runtime_suite} runtime/jit_fixture.c runtime/store_fixture.c)
+
+# The installed package, and the example that serves from it.
+add_executable(make_store runtime/make_store.c runtime/store_fixture.c)
+target_link_libraries(make_store PRIVATE hone_runtime hone_options)
+add_test(NAME runtime/package COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/runtime/package.sh ${CMAKE_BINARY_DIR}
+  ${CMAKE_SOURCE_DIR} $<TARGET_FILE:make_store> ${CMAKE_C_COMPILER})
+set_tests_properties(runtime/package PROPERTIES LABELS unit TIMEOUT 120)
