@@ -4,6 +4,7 @@
 
 #include <check.h>
 #include <ftw.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,8 +25,10 @@ static const char *const texts[] = {
 static struct {
     bool backwards; /* answers come in the opposite order of the submissions */
     bool spill_all;
-    bool random; /* strategy: quicker to start than the model's ranking */
-    int die_at;  /* the process ends in this proof; 0: never */
+    bool random;  /* strategy: quicker to start than the model's ranking */
+    int pause_us; /* that each proof takes */
+    int told;     /* where progress is written as it is told; 0: nowhere */
+    int die_at;   /* the process ends in this proof; 0: never */
     int proofs;
 } behaviour;
 
@@ -85,6 +88,7 @@ static hone_status fake_prove(void *state, const engine_trial *trial, const engi
 
     (void)state;
     (void)error;
+    usleep((useconds_t)behaviour.pause_us);
     if (++behaviour.proofs == behaviour.die_at) {
         _exit(9); /* as kill -9 would: nothing is closed */
     }
@@ -136,6 +140,10 @@ static int stop_after(void *context, const sweep_progress *progress)
 {
     const uint64_t *limit = context;
 
+    if (behaviour.told > 0) {
+        ck_assert_int_eq(write(behaviour.told, &progress->done, sizeof progress->done),
+                         sizeof progress->done);
+    }
     return limit != NULL && progress->done >= *limit;
 }
 
@@ -338,6 +346,70 @@ START_TEST(a_killed_sweep_loses_no_row_and_repeats_one_candidate_at_most)
 }
 END_TEST
 
+/* Let a child sweep, kill it after a while; the last count of candidates that it told, and whether it ended. */
+static uint64_t kill_one(const char *path, useconds_t after_us, bool *ended)
+{
+    int ends[2], how = 0;
+    uint64_t told = 0, done = 0;
+
+    ck_assert_int_eq(pipe(ends), 0);
+    pid_t child = fork();
+    if (child == 0) {
+        sweep_summary summary;
+        close(ends[0]);
+        behaviour.told = ends[1];
+        sweep_once(path, 90, NULL, &summary);
+        _exit(0);
+    }
+    close(ends[1]);
+    usleep(after_us);
+    kill(child, SIGKILL);
+    ck_assert_int_eq(waitpid(child, &how, 0), child);
+    *ended = WIFEXITED(how);
+    while (read(ends[0], &done, sizeof done) == sizeof done) {
+        told = done;
+    }
+    close(ends[0]);
+    return told;
+}
+
+START_TEST(kill_nine_at_any_time_loses_nothing_that_was_told)
+{
+    const char *asked = getenv("HONE_KILLS");
+    int kills = asked != NULL ? atoi(asked) : 10, landed = 0;
+    uint32_t random = 12345;
+    sweep_summary summary = {0};
+    size_t winners = 0, before = 0;
+    char path[128];
+
+    behaviour.random = true;
+    behaviour.pause_us = 3000;
+    store_file(path, "sigkill");
+    sweep_once(path, 70, NULL, &summary); /* the file is there, with no candidate */
+    for (int i = 0; i < kills; i++) {
+        bool ended = false;
+        random = random * 1664525u + 1013904223u;
+        uint64_t told = kill_one(path, 5000 + random % 200000, &ended);
+        dump d = dump_store(path, &winners);
+        /* All rows of earlier runs are there, and all that this one told. */
+        ck_assert_uint_ge(d.rows - d.inflight, before + told);
+        ck_assert_uint_le(d.inflight, 1);
+        ck_assert_uint_le(d.attempts, d.rows + (size_t)landed + 1);
+        before = d.rows - d.inflight;
+        landed += !ended;
+        free(d.text);
+        if (ended) {
+            before = 0;
+            remove(path);
+            sweep_once(path, 70, NULL, &summary);
+        }
+    }
+    ck_assert_int_gt(landed, kills / 4);
+    ck_assert_int_eq(sweep_once(path, 90, NULL, &summary), HONE_OK);
+    ck_assert_uint_eq(summary.winners, PROBLEMS);
+}
+END_TEST
+
 START_TEST(what_spills_is_tried_when_all_do)
 {
     char path[128];
@@ -386,12 +458,13 @@ int main(void)
         perror(folder);
         return EXIT_FAILURE;
     }
-    tcase_set_timeout(tests, 60);
+    tcase_set_timeout(tests, 300);
     tcase_add_checked_fixture(tests, reset, NULL);
     tcase_add_test(tests, each_problem_gets_a_winner_and_a_second_run_nothing_to_do);
     tcase_add_test(tests, the_order_of_answers_changes_nothing);
     tcase_add_test(tests, a_stopped_sweep_goes_on_and_ends_as_a_whole_one);
     tcase_add_test(tests, a_killed_sweep_loses_no_row_and_repeats_one_candidate_at_most);
+    tcase_add_test(tests, kill_nine_at_any_time_loses_nothing_that_was_told);
     tcase_add_test(tests, what_spills_is_tried_when_all_do);
     tcase_add_test(tests, a_problem_that_nothing_serves_ends_without_a_winner);
     suite_add_tcase(suite, tests);
