@@ -1,4 +1,5 @@
-/* command_space.c - `hone space`: how many configs each template has for a problem, and what rules them out. */
+/* command_space.c - `hone space`: how many configs each template has for a problem, and what rules
+ * them out. */
 #include "cli/options.h"
 
 #include "runtime/device.h"
@@ -7,6 +8,7 @@
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* Steps that counting may take; a space that needs more is shown as "over". */
 #define COUNT_BUDGET 20000000u
@@ -90,8 +92,8 @@ static json_t *to_json(const manifest *m, const counted *c)
 }
 
 /* All templates for one problem on one device: printed, or appended to `rows`. */
-static hone_status show_problem(const templates *t, const llm_problem *p, const device *d,
-                                json_t *rows, hone_error *error)
+static hone_status show_problem(const templates *t, const llm_problem *p, const gpu *g,
+                                const char *spec, json_t *rows, hone_error *error)
 {
     hone_status status = HONE_OK;
     char text[512];
@@ -99,10 +101,10 @@ static hone_status show_problem(const templates *t, const llm_problem *p, const 
 
     TRY(hone_problem_format(&p->problem, text, sizeof text, error));
     if (rows == NULL) {
-        printf("%s on %s\n", text, d->spec);
+        printf("%s on %s\n", text, spec);
     } else {
         spaces = json_array();
-        json_array_append_new(rows, json_pack("{s:s, s:s, s:o}", "problem", text, "device", d->spec,
+        json_array_append_new(rows, json_pack("{s:s, s:s, s:o}", "problem", text, "device", spec,
                                               "templates", spaces));
     }
     for (size_t i = 0; i < templates_len(t); i++) {
@@ -111,7 +113,7 @@ static hone_status show_problem(const templates *t, const llm_problem *p, const 
         if (manifest_op(m) != p->problem.op) {
             continue;
         }
-        TRY(count_template(m, &p->problem, &d->gpu.facts, &c, error));
+        TRY(count_template(m, &p->problem, &g->facts, &c, error));
         if (rows == NULL) {
             print_text(m, &c);
         } else {
@@ -123,21 +125,36 @@ done:
     return status;
 }
 
-static hone_status show_device(const char *spec, const templates *t, const llm_problem *problems,
-                               size_t len, json_t *rows, hone_error *error)
+/* A device's facts: an emulated one is a description, and needs no emulator to be counted for. */
+static hone_status find_gpu(const char *spec, gpu *out, hone_error *error)
 {
     hone_status status = HONE_OK;
     device *d = NULL;
 
+    if (strncmp(spec, "emu:", 4) == 0) {
+        return gpu_find(spec + 4, out, error);
+    }
     TRY(device_open(spec, &d, error));
     if (d->note[0] != '\0') {
         fprintf(stderr, "hone: %s\n", d->note);
     }
-    for (size_t i = 0; i < len; i++) {
-        TRY(show_problem(t, &problems[i], d, rows, error));
-    }
+    *out = d->gpu;
 done:
     device_close(d);
+    return status;
+}
+
+static hone_status show_device(const char *spec, const templates *t, const llm_problem *problems,
+                               size_t len, json_t *rows, hone_error *error)
+{
+    hone_status status = HONE_OK;
+    gpu g;
+
+    TRY(find_gpu(spec, &g, error));
+    for (size_t i = 0; i < len; i++) {
+        TRY(show_problem(t, &problems[i], &g, spec, rows, error));
+    }
+done:
     return status;
 }
 

@@ -1,4 +1,5 @@
-/* command_tune.c - `hone tune`: sweep the problems of a model, or those named, on each device, and report. */
+/* command_tune.c - `hone tune`: sweep the problems of a model, or those named, on each device, and
+ * report. */
 #include "cli/options.h"
 #include "cli/progress.h"
 

@@ -1,6 +1,8 @@
-/* options.h - the options that commands share, parsed by argp, and what they name: problems and a store.
+/* options.h - the options that commands share, parsed by argp, and what they name: problems and a
+ * store.
  *
- * A command gives one options_command and gets an options; its own options and arguments go through its function. */
+ * A command gives one options_command and gets an options; its own options and arguments go through
+ * its function. */
 #ifndef HONE_CLI_OPTIONS_H
 #define HONE_CLI_OPTIONS_H
 
@@ -37,8 +39,8 @@ typedef struct options {
     size_t devices_len;
 } options;
 
-/* An option or argument of the command itself (argp's key; ARGP_KEY_ARG is a plain argument). A failure's message
- * is printed and ends the program with CLI_USAGE. */
+/* An option or argument of the command itself (argp's key; ARGP_KEY_ARG is a plain argument). A
+ * failure's message is printed and ends the program with CLI_USAGE. */
 typedef hone_status (*options_own_fn)(int key, char *text, void *context, hone_error *error);
 
 typedef struct options_command {
@@ -54,8 +56,9 @@ hone_status options_parse(const options_command *command, int argc, char **argv,
                           void *context, hone_error *error);
 void options_free(options *o);
 
-/* The problems that are asked for: those of --problem; those of --model; those of `standard` (a model's name, or
- * NULL) when neither is given. Without duplicates. Caller frees *out with free(). HONE_BAD_ARGUMENT: nothing named. */
+/* The problems that are asked for: those of --problem; those of --model; those of `standard` (a
+ * model's name, or NULL) when neither is given. Without duplicates. Caller frees *out with free().
+ * HONE_BAD_ARGUMENT: nothing named. */
 hone_status options_problems(const options *o, const char *standard, llm_problem **out,
                              size_t *count, hone_error *error);
 

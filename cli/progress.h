@@ -1,5 +1,5 @@
-/* progress.h - one line on stderr that says how far a command is, its rate and the time left; nothing when stderr is
- * no terminal. */
+/* progress.h - one line on stderr that says how far a command is, its rate and the time left;
+ * nothing when stderr is no terminal. */
 #ifndef HONE_CLI_PROGRESS_H
 #define HONE_CLI_PROGRESS_H
 
