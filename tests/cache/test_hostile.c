@@ -268,7 +268,7 @@ int main(void)
     Suite *suite = suite_create("hostile");
     TCase *tests = tcase_create("hostile");
 
-    tcase_set_timeout(tests, 10);
+    tcase_set_timeout(tests, 60);
     tcase_add_checked_fixture(tests, setup, teardown);
     tcase_add_loop_test(tests, a_file_that_is_not_quite_ours_is_refused, 0,
                         (int)ARRAY_LEN(changed));
