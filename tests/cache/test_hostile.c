@@ -38,8 +38,8 @@ static void change(const char *sql)
     sqlite3_close(db);
 }
 
-/* Applied to a good store; reading and writing must both refuse it within Check's limit of a few
- * seconds. */
+/* Applied to a good store; reading and writing must both refuse it, before the watchdog ends what
+ * hangs. */
 static const struct {
     const char *name, *sql;
     hone_status status;

@@ -77,8 +77,8 @@ START_TEST(what_is_not_allowed_is_refused_with_its_line)
 }
 END_TEST
 
-/* Quadratic in libyaml's loader: 40 kB took 7 s there. Check's limit of one second ends what is
- * slow here. */
+/* Quadratic in libyaml's loader, where 40 kB took 7 s; the watchdog ends what is not linear here.
+ */
 START_TEST(bombs_are_refused_at_once)
 {
     static const char *const units[] = {"[", "{a: ", "- ", "? ", "[a, ", "&a [", "\"", "a: b: "};
