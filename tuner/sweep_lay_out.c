@@ -28,8 +28,7 @@ static sweep_group *group_of(sweep *s, int64_t problem)
     return NULL;
 }
 
-/* Whether a row was made with the template's text of today. */
-static bool is_current(const sweep *s, const store_row *row)
+bool sweep_is_current(const sweep *s, const store_row *row)
 {
     const manifest *m = templates_find(s->o->templates, row->template_name);
     uint8_t digest[32];
@@ -46,7 +45,7 @@ static int recall_row(void *context, const store_row *row)
     sweep *s = context;
     sweep_group *group = group_of(s, row->problem);
 
-    if (group == NULL || !is_current(s, row)) {
+    if (group == NULL || !sweep_is_current(s, row)) {
         return 0;
     }
     group->again = group->again || row->result.outcome == STORE_INFLIGHT;
@@ -61,7 +60,7 @@ static int recall_winner(void *context, const store_winner *winner)
     sweep_group *group = group_of(s, winner->row.problem);
 
     if (group != NULL) {
-        group->has_winner = is_current(s, &winner->row);
+        group->has_winner = sweep_is_current(s, &winner->row);
     }
     return 0;
 }

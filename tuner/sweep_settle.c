@@ -55,23 +55,11 @@ static bool reserve(entries *e)
     return list != NULL && texts != NULL;
 }
 
-/* Only rows of today's templates can win. */
-static bool is_current(const entries *e, const store_row *row)
-{
-    const manifest *m = templates_find(e->s->o->templates, row->template_name);
-    uint8_t digest[32] = {0};
-
-    if (m != NULL) {
-        templates_digest(e->s->o->templates, m, digest);
-    }
-    return m != NULL && memcmp(digest, row->template_digest, sizeof digest) == 0;
-}
-
 static int add_entry(void *context, const store_row *row)
 {
     entries *e = context;
 
-    if (!is_current(e, row) || rank_of(row->result.timer) > rank_of(e->timer)) {
+    if (!sweep_is_current(e->s, row) || rank_of(row->result.timer) > rank_of(e->timer)) {
         return 0;
     }
     if (row->result.timer != e->timer) {

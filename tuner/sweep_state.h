@@ -82,6 +82,8 @@ hone_status sweep_settle(sweep *s, size_t group, hone_error *error);
 /* Tell progress; notes when the caller wants to stop. */
 void sweep_tell(sweep *s, size_t group, const char *doing);
 
+/* Whether a row was made with the template's text of today: only those count as done and can win. */
+bool sweep_is_current(const sweep *s, const store_row *row);
 store_key sweep_key(const sweep *s, const sweep_task *task);
 engine_trial sweep_trial(const sweep *s, const sweep_task *task);
 

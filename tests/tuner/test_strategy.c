@@ -1,6 +1,7 @@
 /* test_strategy.c - every strategy of the table proposes legal candidates, none twice, the same ones for a seed. */
 #include "core/problem.h"
 #include "models/gpu.h"
+#include "tuner/candidate_set.h"
 #include "tuner/strategy.h"
 
 #include <check.h>
@@ -23,6 +24,8 @@ static templates *open_templates(void)
     return t;
 }
 
+static const candidate_set *known; /* of the collections that follow; NULL: none */
+
 static size_t collect(const templates *t, size_t which, const char *text, uint64_t budget,
                       uint64_t seed, candidate **out)
 {
@@ -33,8 +36,12 @@ static size_t collect(const templates *t, size_t which, const char *text, uint64
 
     ck_assert_int_eq(gpu_find("h20", &g, &error), HONE_OK);
     ck_assert_msg(hone_problem_parse(text, &problem, &error) == HONE_OK, "%s", error.message);
-    const strategy_problem p = {
-        .templates = t, .problem = &problem, .gpu = &g, .budget = budget, .seed = seed};
+    const strategy_problem p = {.templates = t,
+                                .problem = &problem,
+                                .gpu = &g,
+                                .budget = budget,
+                                .seed = seed,
+                                .known = known};
     ck_assert_msg(strategy_collect(strategy_at(which), &p, out, &len, &error) == HONE_OK, "%s: %s",
                   strategy_at(which)->name, error.message);
     for (size_t i = 0; i < len; i++) {
@@ -108,6 +115,41 @@ START_TEST(without_a_budget_all_strategies_find_all_configs_of_a_small_space)
 }
 END_TEST
 
+/* How many of a second problem's candidates the first one has proposed. */
+static size_t overlap(const templates *t, const candidate_set *first)
+{
+    candidate *list = NULL;
+    size_t shared = 0,
+           len = collect(t, 0, "fp8_gemm:m=256,n=512,k=512,recipe=f32-1x128-128x128", 16, 5, &list);
+
+    for (size_t i = 0; i < len; i++) {
+        shared += candidate_set_has(first, &list[i]);
+    }
+    free(list);
+    return shared;
+}
+
+START_TEST(what_another_problem_compiled_is_proposed_again)
+{
+    templates *t = open_templates();
+    candidate_set first = {0};
+    candidate *list = NULL;
+    bool added = false;
+
+    size_t len = collect(t, 0, problems[0], 16, 5, &list);
+    for (size_t i = 0; i < len; i++) {
+        ck_assert_int_eq(candidate_set_add(&first, &list[i], &added, NULL), HONE_OK);
+        ck_assert(added);
+    }
+    size_t alone = overlap(t, &first);
+    known = &first;
+    ck_assert_uint_gt(overlap(t, &first), alone);
+    candidate_set_free(&first);
+    free(list);
+    templates_close(t);
+}
+END_TEST
+
 START_TEST(names_find_their_strategy)
 {
     for (size_t i = 0; i < strategy_len(); i++) {
@@ -129,6 +171,7 @@ int main(void)
     tcase_add_loop_test(tests, a_budget_of_one_is_one_candidate, 0, all);
     tcase_add_loop_test(tests, without_a_budget_all_strategies_find_all_configs_of_a_small_space, 0,
                         all);
+    tcase_add_test(tests, what_another_problem_compiled_is_proposed_again);
     tcase_add_test(tests, names_find_their_strategy);
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -129,11 +130,11 @@ static hone_status fake_open(const engine_options *options, engine *out, hone_er
 
 /* ---- One sweep over the problems above. ----------------------------------------------------- */
 
-static char folder[] = "/tmp/hone-sweep-XXXXXX";
+static char folder[128]; /* of the stores, removed at the end */
 
-static void store_file(char path[128], const char *name)
+static void store_file(char path[256], const char *name)
 {
-    snprintf(path, 128, "%s/%s.db", folder, name);
+    snprintf(path, 256, "%s/%s.db", folder, name);
 }
 
 static int stop_after(void *context, const sweep_progress *progress)
@@ -238,7 +239,7 @@ static dump dump_store(const char *path, size_t *winners)
 
 START_TEST(each_problem_gets_a_winner_and_a_second_run_nothing_to_do)
 {
-    char path[128];
+    char path[256];
     sweep_summary first = {0}, second = {0};
     size_t winners = 0, again = 0;
 
@@ -264,7 +265,7 @@ END_TEST
 
 START_TEST(the_order_of_answers_changes_nothing)
 {
-    char forwards[128], backwards[128];
+    char forwards[256], backwards[256];
     sweep_summary summary;
     size_t winners = 0;
 
@@ -282,7 +283,7 @@ END_TEST
 
 START_TEST(a_stopped_sweep_goes_on_and_ends_as_a_whole_one)
 {
-    char whole[128], stopped[128];
+    char whole[256], stopped[256];
     sweep_summary summary, part = {0};
     size_t winners = 0, tried = 0;
     hone_status status = HONE_CANCELLED;
@@ -312,7 +313,7 @@ START_TEST(a_killed_sweep_loses_no_row_and_repeats_one_candidate_at_most)
     behaviour.random = true;
     /* At every proof of the sweep in turn; the last child outlives its sweep. */
     for (int die_at = 1, how = 9 << 8; WEXITSTATUS(how) == 9; die_at++) {
-        char path[128], name[32];
+        char path[256], name[32];
         sweep_summary summary = {0};
         size_t winners = 0;
 
@@ -380,7 +381,7 @@ START_TEST(kill_nine_at_any_time_loses_nothing_that_was_told)
     uint32_t random = 12345;
     sweep_summary summary = {0};
     size_t winners = 0, before = 0;
-    char path[128];
+    char path[256];
 
     behaviour.random = true;
     behaviour.pause_us = 3000;
@@ -412,7 +413,7 @@ END_TEST
 
 START_TEST(what_spills_is_tried_when_all_do)
 {
-    char path[128];
+    char path[256];
     sweep_summary summary = {0};
 
     store_file(path, "spills");
@@ -426,7 +427,7 @@ END_TEST
 
 START_TEST(a_problem_that_nothing_serves_ends_without_a_winner)
 {
-    char path[128];
+    char path[256];
     sweep_summary summary = {0};
 
     store_file(path, "unserved");
@@ -454,7 +455,10 @@ int main(void)
     Suite *suite = suite_create("sweep");
     TCase *tests = tcase_create("claims");
 
-    if (mkdtemp(folder) == NULL) {
+    const char *parent = getenv("TMPDIR");
+    snprintf(folder, sizeof folder, "%s/hone-sweep-%d", parent != NULL ? parent : "/tmp",
+             (int)getpid());
+    if (mkdir(folder, 0700) != 0) {
         perror(folder);
         return EXIT_FAILURE;
     }
