@@ -99,7 +99,7 @@ done:
     return status;
 }
 
-/* "GPU-xxxxxxxx-xxxx-..." or the same without "GPU-", as 16 bytes. */
+/* "GPU-" and 32 hex digits with dashes between, or the same without "GPU-", as 16 bytes. */
 static bool parse_uuid(const char *text, CUuuid *out)
 {
     int digits = 0;
