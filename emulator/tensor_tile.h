@@ -213,13 +213,20 @@ VECTOR_INLINE void tile_product_exponent(vi *out, const tile *t, uint32_t n, uin
     *out = most;
 }
 
-/* sum * 2^(exponent - F), toward zero to the unit's mantissa. |sum| < 2^34: doubles hold it. */
+/* sum * 2^(exponent - F), toward zero to the unit's mantissa. Of 13-bit units |sum| < 2^20, which
+ * fp32 holds; of others |sum| < 2^34, which doubles hold. */
 VECTOR_INLINE void tile_round(vi *out, const vi sum[3], const vi *unit, int32_t mantissa)
 {
     vd total[2], more[2];
     vf result;
     int64_t keep = -(INT64_C(1) << (52 - mantissa));
 
+    if (mantissa == 13) {
+        vi bits = (vi) __builtin_convertvector(sum[0] + sum[1] + sum[2], vf);
+        result = (vf)(bits & -(1 << (23 - 13))) * (vf)*unit;
+        *out = (vi)result;
+        return;
+    }
     vector_widen(total, &sum[0]);
     for (uint32_t i = 1; i < 3; i++) {
         vector_widen(more, &sum[i]);
