@@ -22,17 +22,43 @@ typedef struct fixture {
     prover *p;
 } fixture;
 
-/* The source with the first `old` replaced; NULL when it is not there. */
-static char *mutated(const char *source, const char *old, const char *new)
+/* A text with the first `old` replaced; NULL when it is not there. */
+static char *mutated(const char *text, const char *old, const char *new)
 {
-    const char *at = strstr(source, old);
-    size_t len = strlen(source) + strlen(new) + 1;
+    const char *at = strstr(text, old);
+    size_t len = strlen(text) + strlen(new) + 1;
     char *out = at != NULL ? malloc(len) : NULL;
 
     if (out != NULL) {
-        snprintf(out, len, "%.*s%s%s", (int)(at - source), source, new, at + strlen(old));
+        snprintf(out, len, "%.*s%s%s", (int)(at - text), text, new, at + strlen(old));
     }
     return out;
+}
+
+/* Replace in the source, or in the first header that has it. The caller frees the changed text, and
+ * the list. */
+static char *mutate_request(jit_request *request, const char *old, const char *new,
+                            const char ***list)
+{
+    char *text = mutated(request->source.source, old, new);
+    bool in_header = false;
+
+    *list = calloc(request->source.headers_len, sizeof **list);
+    ck_assert_ptr_nonnull(*list);
+    for (size_t i = 0; i < request->source.headers_len; i++) {
+        (*list)[i] = request->source.headers[i];
+        if (text == NULL && (text = mutated((*list)[i], old, new)) != NULL) {
+            (*list)[i] = text;
+            in_header = true;
+        }
+    }
+    ck_assert_msg(text != NULL, "the template no longer says '%s'", old);
+    if (in_header) {
+        request->source.headers = *list;
+    } else {
+        request->source.source = text;
+    }
+    return text;
 }
 
 static void fixture_open(fixture *f, const char *spec, const char *text, const char *old,
@@ -42,6 +68,7 @@ static void fixture_open(fixture *f, const char *spec, const char *text, const c
     jit_request request;
     size_t count = 0;
     char *source = NULL;
+    const char **list = NULL;
 
     memset(f, 0, sizeof *f);
     ck_assert_msg(device_open(spec, &f->d, &error) == HONE_OK, "%s", error.message);
@@ -57,14 +84,12 @@ static void fixture_open(fixture *f, const char *spec, const char *text, const c
         jit_request_plan(all, f->choice.m, &f->plan, f->d->gpu.facts.arch, &request, &error),
         HONE_OK);
     if (old != NULL) {
-        source = mutated(request.source.source, old, new);
-        ck_assert_msg(source != NULL, "the template no longer says '%s'", old);
-        request.source.source = source;
-        request.digest[0] ^= 0x55;
+        source = mutate_request(&request, old, new, &list);
     }
     ck_assert_msg(jit_compile(compiler, &request, &f->code, &error) == HONE_OK, "%s",
                   error.message);
     free(source);
+    free(list);
     ck_assert_msg(module_load(f->d, &f->plan, f->code, &f->m, &error) == HONE_OK, "%s",
                   error.message);
     ck_assert_msg(prover_open(f->d, &f->problem, 11, &f->p, &error) == HONE_OK, "%s",
@@ -115,6 +140,44 @@ START_TEST(a_template_is_proved_and_gets_a_modelled_time)
     ck_assert_msg((r.ctas_run < r.ctas_total) == right[_i].sampled, "%llu of %llu CTAs",
                   (unsigned long long)r.ctas_run, (unsigned long long)r.ctas_total);
     ck_assert_uint_ge(r.ctas_run, r.ctas_total < 4 ? r.ctas_total : 4);
+    fixture_close(&f);
+}
+END_TEST
+
+/* Faults seeded into the real templates. */
+#define GEMM  "fp8_gemm:m=33,n=136,k=320,recipe=f32-1x128-128x128"
+#define ACT   "act_quant:m=13,k=512,scale=ue8m0,group=32"
+#define CACHE "kv_quant:tokens=70,pages=3,page_size=64," INDEX
+static const struct {
+    const char *name, *problem, *old, *new;
+} mutants[] = {
+    {"A's scales by group where the row belongs", GEMM, ".row_stride = a_scale_row",
+     ".row_stride = a_scale_group"},
+    {"the next row's scale", GEMM, ".first_row = m0", ".first_row = m0 + 1"},
+    {"the other half's row scale", GEMM, "fmaf(high * left", "fmaf(low * left"},
+    {"K's tail is left out", GEMM, ".blocks = ceil_div(k, C.block_k)", ".blocks = k / C.block_k"},
+    {"K's tail is not masked", GEMM, "k, n - n0, k}", "k, n - n0, k + 64}"},
+    {"no barrier before a block is read", GEMM, "__syncthreads(); // this block", "// this block"},
+    {"the last row is not written", GEMM, "n0 + warp_n, m, n)", "n0 + warp_n, m - 1, n)"},
+    {"a column too many is written", GEMM, "n0 + warp_n, m, n)", "n0 + warp_n, m, n + 1)"},
+    {"floor instead of ceiling", ACT, "s = ue8m0_decode(ue8m0_ceil(s));",
+     "s = ue8m0_decode(u8(__float_as_uint(s) >> 23));"},
+    {"the last row of q is not written", ACT, "const bool valid = row < m &&",
+     "const bool valid = row < m - 1 &&"},
+    {"one page further", CACHE, "slot >> page_shift", "(slot >> page_shift) + 1"},
+    {"slot -1 is not skipped", CACHE, "slot < 0", "slot < -1"},
+};
+
+START_TEST(a_mutant_of_a_template_is_refused)
+{
+    fixture f;
+    prove_result r;
+
+    fixture_open(&f, "emu:h20", mutants[_i].problem, mutants[_i].old, mutants[_i].new);
+    prove(&f, &r);
+    ck_assert_msg(r.outcome == STORE_WRONG || r.outcome == STORE_FAULT || r.outcome == STORE_NONDET,
+                  "%s: outcome %s", mutants[_i].name, store_outcome_name(r.outcome));
+    ck_assert_uint_gt(strlen(r.reason), 0);
     fixture_close(&f);
 }
 END_TEST
@@ -208,6 +271,7 @@ int main(void)
     }
     tcase_set_timeout(tests, 120);
     tcase_add_loop_test(tests, a_template_is_proved_and_gets_a_modelled_time, 0, ARRAY_LEN(right));
+    tcase_add_loop_test(tests, a_mutant_of_a_template_is_refused, 0, ARRAY_LEN(mutants));
     tcase_add_test(tests, one_prover_serves_many_candidates);
     tcase_add_test(tests, a_launch_that_fails_is_an_outcome_and_the_next_one_works);
     tcase_add_test(tests, samples_are_distinct_and_hold_both_ends);
