@@ -103,7 +103,7 @@ END_TEST
 
 /* order=fixed: a row's bits do not depend on how many rows there are, nor on the config. */
 static const char *const fixed[] = {
-    "fp8_gemm:m=%d,n=72,k=320,recipe=f32-1x128-128x128,a_scale_layout=row,order=fixed",
+    "fp8_gemm:m=%d,n=72,k=320,recipe=f32-1x128-128x128,a_scale_layout=row,order=fixed,out=f32",
     "fp8_gemm:m=%d,n=48,k=160,recipe=ue8m0-1x32-1x32,a_scale_layout=row,order=fixed,out=f32",
 };
 
@@ -122,7 +122,7 @@ START_TEST(a_fixed_order_gives_a_row_the_same_bits)
     static const int sizes[] = {129, 1, 16, 33};
     hone_error error = {0};
     inputs whole = {0}, part, after[ARRAY_LEN(sizes)] = {{0}};
-    uint64_t seed = 5;
+    uint64_t seed = 1; /* with order=any its draws promote differently, and the bits differ */
 
     for (size_t i = 0; i < ARRAY_LEN(sizes) && shared.compiler != NULL; i++) {
         hone_problem problem;
