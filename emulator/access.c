@@ -23,8 +23,8 @@ static void read_addresses(const warp *w, const instruction *i, uint32_t operand
     }
 }
 
-bool access_addresses(warp *w, const instruction *i, uint32_t operand, uint32_t mask, uint32_t bytes,
-                      uint64_t address[MACHINE_LANES])
+bool access_addresses(warp *w, const instruction *i, uint32_t operand, uint32_t mask,
+                      uint32_t bytes, uint64_t address[MACHINE_LANES])
 {
     uint64_t all = 0;
 
@@ -89,7 +89,8 @@ static uint32_t open_global(warp *w, const instruction *i, const uint64_t addres
     return lanes;
 }
 
-/* Shared and local memory: offsets below a limit. A lane's local memory follows the one before it. */
+/* Shared and local memory: offsets below a limit. A lane's local memory follows the one before it.
+ */
 static uint32_t open_offsets(warp *w, const instruction *i, const uint64_t address[MACHINE_LANES],
                              uint32_t mask, uint32_t bytes, ptx_space space, access_window *out)
 {
@@ -144,8 +145,10 @@ uint32_t access_open(warp *w, const instruction *i, const uint64_t address[MACHI
         for (uint32_t lane = 0; lane < MACHINE_LANES; lane++) {
             lanes &= ~((uint32_t)(address[lane] >> 56 != top) << lane);
         }
-        in = top == PTX_SHARED || top == PTX_LOCAL || top == PTX_PARAM ? (ptx_space)top : PTX_GLOBAL;
-    } else if (in == PTX_CONST || (in == PTX_GLOBAL && address[machine_lowest(mask)] >> 56 == PTX_PARAM)) {
+        in =
+            top == PTX_SHARED || top == PTX_LOCAL || top == PTX_PARAM ? (ptx_space)top : PTX_GLOBAL;
+    } else if (in == PTX_CONST ||
+               (in == PTX_GLOBAL && address[machine_lowest(mask)] >> 56 == PTX_PARAM)) {
         in = in == PTX_CONST ? PTX_GLOBAL : PTX_PARAM;
     }
     out->dense = is_dense(address, lanes, bytes);
@@ -164,7 +167,8 @@ uint32_t access_open(warp *w, const instruction *i, const uint64_t address[MACHI
     return open_global(w, i, address, lanes, bytes, out);
 }
 
-/* Distinct 32-byte sectors; lanes are mostly in ascending order, so the last few are looked at first. */
+/* Distinct 32-byte sectors; lanes are mostly in ascending order, so the last few are looked at
+ * first. */
 static uint32_t count_sectors(const uint64_t address[MACHINE_LANES], uint32_t mask,
                               uint64_t seen[MACHINE_LANES])
 {
@@ -200,7 +204,8 @@ void access_count_global(warp *w, const instruction *i, const uint64_t address[M
     } else {
         uint32_t n = count_sectors(address, mask, seen);
         sectors = n;
-        for (uint32_t k = 0; k < n; k++) { /* a sector may begin before the allocation's first byte */
+        for (uint32_t k = 0; k < n;
+             k++) { /* a sector may begin before the allocation's first byte */
             uint64_t at = seen[k] * MACHINE_SECTOR;
             global_mark_lines(t, at < t->range->begin ? t->range->begin : at, at + 1);
         }

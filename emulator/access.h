@@ -1,4 +1,5 @@
-/* access.h - where the lanes of one memory access go: addresses, checked and turned into host memory. */
+/* access.h - where the lanes of one memory access go: addresses, checked and turned into host
+ * memory. */
 #ifndef HONE_EMULATOR_ACCESS_H
 #define HONE_EMULATOR_ACCESS_H
 
@@ -11,12 +12,13 @@ typedef struct access_window {
     bool dense; /* a full warp, each lane right after the one before */
 } access_window;
 
-/* Addresses of `mask` from the instruction's address operand; false after a fault (poison, alignment). */
-bool access_addresses(warp *w, const instruction *i, uint32_t operand, uint32_t mask, uint32_t bytes,
-                      uint64_t address[MACHINE_LANES]);
+/* Addresses of `mask` from the instruction's address operand; false after a fault (poison,
+ * alignment). */
+bool access_addresses(warp *w, const instruction *i, uint32_t operand, uint32_t mask,
+                      uint32_t bytes, uint64_t address[MACHINE_LANES]);
 
-/* The window of as many lanes of `mask` as share an allocation: returns those lanes, 0 after a fault. Generic
- * addresses are told apart here: `*space` becomes the space that they lie in. */
+/* The window of as many lanes of `mask` as share an allocation: returns those lanes, 0 after a
+ * fault. Generic addresses are told apart here: `*space` becomes the space that they lie in. */
 uint32_t access_open(warp *w, const instruction *i, const uint64_t address[MACHINE_LANES],
                      uint32_t mask, uint32_t bytes, ptx_space *space, access_window *out);
 

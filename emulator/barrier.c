@@ -119,8 +119,8 @@ void barrier_deadlock(cta *c)
         const cta_barrier *b = &c->barriers[w->barrier];
         if (used < sizeof where - 60) {
             used += (size_t)snprintf(where + used, sizeof where - used,
-                                     " warp %u line %d barrier %u (%u of %u);", n,
-                                     w->waiting->line, w->barrier, b->arrived, expected_of(c, b));
+                                     " warp %u line %d barrier %u (%u of %u);", n, w->waiting->line,
+                                     w->barrier, b->arrived, expected_of(c, b));
         }
     }
     if (first != NULL) {

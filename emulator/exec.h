@@ -1,11 +1,13 @@
-/* exec.h - the table of handlers that work lane by lane, in the best variant that this processor runs. */
+/* exec.h - the table of handlers that work lane by lane, in the best variant that this processor
+ * runs. */
 #ifndef HONE_EMULATOR_EXEC_H
 #define HONE_EMULATOR_EXEC_H
 
 #include "emulator/machine.h"
 
 /* names: PTX forms, blank-separated, without .ftz and without .rn where that is the default.
- * signature: kinds of results, '=', kinds of sources: w 32-bit lanes, d 64-bit lanes, p predicate. */
+ * signature: kinds of results, '=', kinds of sources: w 32-bit lanes, d 64-bit lanes, p predicate.
+ */
 typedef struct exec_row {
     const char *names, *signature;
     execute run;
@@ -68,7 +70,12 @@ typedef enum exec_atomic_type {
     ATOMIC_BF16,
     ATOMIC_BF16X2,
 } exec_atomic_type;
-typedef enum exec_shuffle_kind { SHUFFLE_BFLY, SHUFFLE_IDX, SHUFFLE_UP, SHUFFLE_DOWN } exec_shuffle_kind;
+typedef enum exec_shuffle_kind {
+    SHUFFLE_BFLY,
+    SHUFFLE_IDX,
+    SHUFFLE_UP,
+    SHUFFLE_DOWN
+} exec_shuffle_kind;
 typedef enum exec_vote_kind { VOTE_BALLOT, VOTE_ANY, VOTE_ALL, VOTE_UNI } exec_vote_kind;
 typedef enum exec_redux_kind {
     REDUX_ADD,

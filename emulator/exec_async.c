@@ -1,5 +1,6 @@
-/* exec_async.c - cp.async. A copy happens at the wait that makes it visible, the latest that the hardware may
- * take; until then its destination counts as never written, so that a missing wait shows. */
+/* exec_async.c - cp.async. A copy happens at the wait that makes it visible, the latest that the
+ * hardware may take; until then its destination counts as never written, so that a missing wait
+ * shows. */
 #include "emulator/access.h"
 #include "emulator/exec.h"
 
@@ -21,7 +22,8 @@ static async_copy *new_copy(warp *w)
     return &w->copies[w->copies_len++];
 }
 
-/* Checks the source of each lane now: the address is an operand of this instruction, not of the wait. */
+/* Checks the source of each lane now: the address is an operand of this instruction, not of the
+ * wait. */
 static bool check_source(warp *w, const instruction *i, uint32_t mask, async_copy *c)
 {
     uint64_t fetched[MACHINE_LANES];
@@ -38,9 +40,11 @@ static bool check_source(warp *w, const instruction *i, uint32_t mask, async_cop
         }
     }
     for (EACH_LANE(lane, reading)) {
-        if (global_range(w, i, lane, c->from[lane], c->from_bytes[lane]) == NULL) {
+        touched_range *r = global_range(w, i, lane, c->from[lane], c->from_bytes[lane]);
+        if (r == NULL) {
             return false;
         }
+        global_mark_lines(r, c->from[lane], c->from[lane] + c->from_bytes[lane]);
         w->run->counters.async_copy_bytes += c->from_bytes[lane];
     }
     if (reading != 0) {
@@ -105,7 +109,8 @@ static void perform(warp *w, const instruction *i, const async_copy *c, uint32_t
         }
         if (bytes > 0) {
             memcpy(t->shared + at, (const void *)(uintptr_t)c->from[lane], bytes);
-            memcpy(t->shared_shadow + at, r->range->shadow + (c->from[lane] - r->range->begin), bytes);
+            memcpy(t->shared_shadow + at, r->range->shadow + (c->from[lane] - r->range->begin),
+                   bytes);
         }
         memset(t->shared + at + bytes, 0, c->bytes - bytes);
         memset(t->shared_shadow + at + bytes, 1, c->bytes - bytes);

@@ -20,8 +20,8 @@ static uint64_t add_floats(exec_atomic_type type, uint64_t old, uint64_t b)
     case ATOMIC_F16:
         return math_to_f16(math_odd((double)math_f16(o & 0xffff) + (double)math_f16(v & 0xffff)));
     case ATOMIC_BF16:
-        return math_to_bf16(
-            math_odd(math_fma_odd((double)math_bf16(o & 0xffff), 1.0, (double)math_bf16(v & 0xffff))));
+        return math_to_bf16(math_odd(
+            math_fma_odd((double)math_bf16(o & 0xffff), 1.0, (double)math_bf16(v & 0xffff))));
     case ATOMIC_F16X2:
         return math_pair((uint32_t)add_floats(ATOMIC_F16, old & 0xffff, b & 0xffff),
                          (uint32_t)add_floats(ATOMIC_F16, o >> 16, v >> 16));
@@ -48,9 +48,10 @@ static uint64_t extreme_half(exec_atomic_type type, bool max, uint32_t old, uint
 static uint64_t extreme(const instruction *i, bool max, uint64_t old, uint64_t b)
 {
     exec_atomic_type type = (exec_atomic_type)i->elements;
-    bool less = i->element_bytes == 8 ? (type == ATOMIC_SIGNED ? (int64_t)b < (int64_t)old : b < old)
-                                      : (type == ATOMIC_SIGNED ? (int32_t)b < (int32_t)old
-                                                               : (uint32_t)b < (uint32_t)old);
+    bool less =
+        i->element_bytes == 8
+            ? (type == ATOMIC_SIGNED ? (int64_t)b < (int64_t)old : b < old)
+            : (type == ATOMIC_SIGNED ? (int32_t)b < (int32_t)old : (uint32_t)b < (uint32_t)old);
     if (type == ATOMIC_F16 || type == ATOMIC_BF16) {
         return extreme_half(type, max, (uint32_t)old, (uint32_t)b);
     }
@@ -114,7 +115,8 @@ static void one_lane(warp *w, const instruction *i, uint32_t lane, const access_
     }
 }
 
-/* An atomic on bytes that nobody wrote computes with garbage: the result is poison, memory stays unwritten. */
+/* An atomic on bytes that nobody wrote computes with garbage: the result is poison, memory stays
+ * unwritten. */
 static void one_shadow(warp *w, const instruction *i, uint32_t lane, const access_window *win)
 {
     uint8_t *shadow = win->shadow + win->at[lane];
@@ -129,7 +131,8 @@ static void one_shadow(warp *w, const instruction *i, uint32_t lane, const acces
     }
 }
 
-static void count(warp *w, const instruction *i, const uint64_t *address, uint32_t lanes, ptx_space space)
+static void count(warp *w, const instruction *i, const uint64_t *address, uint32_t lanes,
+                  ptx_space space)
 {
     w->run->counters.atomics++;
     if (space == PTX_GLOBAL) {

@@ -1,3 +1,4 @@
-/* exec_baseline.c - the lane handlers, built for one instruction set (CMakeLists.txt says which). */
+/* exec_baseline.c - the lane handlers, built for one instruction set (CMakeLists.txt says which).
+ */
 #define EXEC_TABLE exec_table_baseline
 #include "emulator/exec_lanes.h"

@@ -1,6 +1,8 @@
-/* exec_lanes.h - turns the rows of the .def files into handlers and a table. Included once by each variant.
+/* exec_lanes.h - turns the rows of the .def files into handlers and a table. Included once by each
+ * variant.
  *
- * A whole warp runs a loop of 32 trips that the compiler vectorises; a part of one runs it under a mask. */
+ * A whole warp runs a loop of 32 trips that the compiler vectorises; a part of one runs it under a
+ * mask. */
 #include "emulator/exec.h"
 #include "emulator/exec_math.h"
 
@@ -37,7 +39,7 @@ typedef double f64;
     }
 #define EXEC_SOURCE(type, n) (const type *)(const void *)(w->r + i->o[n])
 #define EXEC_RESULT(type, n) (type *)(void *)(w->r + i->o[n])
-#define EXEC_BEGIN(id) static void id(warp *w, const instruction *i, u32 mask)
+#define EXEC_BEGIN(id)       static void id(warp *w, const instruction *i, u32 mask)
 
 /* d = f(a), f(a, b), f(a, b, c), f(a, b, c, e) */
 #define U(id, names, sig, pipe, D, A, expression)                                                  \

@@ -1,4 +1,5 @@
-/* exec_math.h - scalar arithmetic of one lane, for the rows of the .def files. All total: no input is undefined. */
+/* exec_math.h - scalar arithmetic of one lane, for the rows of the .def files. All total: no input
+ * is undefined. */
 #ifndef HONE_EMULATOR_EXEC_MATH_H
 #define HONE_EMULATOR_EXEC_MATH_H
 
@@ -111,11 +112,19 @@ static inline uint64_t math_bits64(double x)
 /* PTX: max and min give the other operand for a NaN, and order -0 below +0. */
 static inline float math_max(float a, float b)
 {
-    return a != a ? b : b != b ? a : a == b ? math_float(math_bits(a) & math_bits(b)) : a > b ? a : b;
+    return a != a   ? b
+           : b != b ? a
+           : a == b ? math_float(math_bits(a) & math_bits(b))
+           : a > b  ? a
+                    : b;
 }
 static inline float math_min(float a, float b)
 {
-    return a != a ? b : b != b ? a : a == b ? math_float(math_bits(a) | math_bits(b)) : a < b ? a : b;
+    return a != a   ? b
+           : b != b ? a
+           : a == b ? math_float(math_bits(a) | math_bits(b))
+           : a < b  ? a
+                    : b;
 }
 static inline float math_canonical(float x)
 {
@@ -143,10 +152,14 @@ static inline float math_flush(float x)
 }
 static inline float math_saturate(float x)
 {
-    return x != x ? 0.0f : x < 0.0f ? 0.0f : x > 1.0f ? 1.0f : math_float(math_bits(x) & (x == 0.0f ? 0 : UINT32_MAX));
+    return x != x     ? 0.0f
+           : x < 0.0f ? 0.0f
+           : x > 1.0f ? 1.0f
+                      : math_float(math_bits(x) & (x == 0.0f ? 0 : UINT32_MAX));
 }
 
-/* float to integer: truncated (callers round first), clamped; NaN 0, or the top bit for 64-bit results */
+/* float to integer: truncated (callers round first), clamped; NaN 0, or the top bit for 64-bit
+ * results */
 static inline int64_t math_to_signed(double x, int64_t low, int64_t high, int64_t nan)
 {
     return x != x ? nan : x >= (double)high ? high : x <= (double)low ? low : (int64_t)x;
@@ -156,7 +169,8 @@ static inline uint64_t math_to_unsigned(double x, uint64_t high, uint64_t nan)
     return x != x ? nan : x >= (double)high ? high : x <= 0.0 ? 0 : (uint64_t)x;
 }
 
-/* Narrow through a float that keeps "inexact" in its last bit, so that the second rounding is right. */
+/* Narrow through a float that keeps "inexact" in its last bit, so that the second rounding is
+ * right. */
 static inline float math_odd(double x)
 {
     float f = (float)x;
@@ -169,7 +183,8 @@ static inline float math_odd(double x)
     }
     return math_float(u | 1);
 }
-/* a * b + c with its rounding error kept in the last bit; the product of two 11-bit numbers is exact. */
+/* a * b + c with its rounding error kept in the last bit; the product of two 11-bit numbers is
+ * exact. */
 static inline double math_fma_odd(double a, double b, double c)
 {
     double p = a * b, s = p + c, t = s - p, error = (p - (s - t)) + (c - t);
@@ -187,14 +202,15 @@ static inline double math_fma_odd(double a, double b, double c)
     return s;
 }
 
-/* The converters below have no branches and call nothing, so that loops over lanes vectorise; core/numfmt is
- * their reference in the tests. Adding a power of two rounds a small number to that number's last place. */
+/* The converters below have no branches and call nothing, so that loops over lanes vectorise;
+ * core/numfmt is their reference in the tests. Adding a power of two rounds a small number to that
+ * number's last place. */
 static inline float math_f16(uint32_t code)
 {
     uint32_t sign = (code & 0x8000u) << 16, u = (code & 0x7fffu) << 13;
     uint32_t finite = math_bits(math_float(u) * 0x1p112f);
-    uint32_t special = (code & 0x3ffu) != 0 ? 0x7fffffffu : 0x7f800000u;
-    return math_float(sign | ((code & 0x7c00u) == 0x7c00u ? special : finite));
+    uint32_t number = sign | ((code & 0x7fffu) == 0x7c00u ? 0x7f800000u : finite);
+    return math_float((code & 0x7fffu) > 0x7c00u ? 0x7fffffffu : number);
 }
 static inline uint32_t math_to_f16(float x)
 {

@@ -54,7 +54,8 @@ void exec_ldmatrix(warp *w, const instruction *i, uint32_t mask)
     }
 }
 
-static void gather(const warp *w, const uint32_t *operands, uint32_t len, uint32_t (*to)[MACHINE_LANES])
+static void gather(const warp *w, const uint32_t *operands, uint32_t len,
+                   uint32_t (*to)[MACHINE_LANES])
 {
     for (uint32_t n = 0; n < len; n++) {
         memcpy(to[n], w->r + operands[n], sizeof to[n]);
@@ -65,7 +66,7 @@ static void gather(const warp *w, const uint32_t *operands, uint32_t len, uint32
 void exec_mma(warp *w, const instruction *i, uint32_t mask)
 {
     static const hone_emu_mma counter[] = {
-        [TENSOR_E4M3] = HONE_EMU_MMA_FP8, [TENSOR_E5M2] = HONE_EMU_MMA_FP8,
+        [TENSOR_E4M3] = HONE_EMU_MMA_FP8,  [TENSOR_E5M2] = HONE_EMU_MMA_FP8,
         [TENSOR_BF16] = HONE_EMU_MMA_BF16, [TENSOR_F16] = HONE_EMU_MMA_F16,
         [TENSOR_S8] = HONE_EMU_MMA_S8,     [TENSOR_U8] = HONE_EMU_MMA_S8,
     };

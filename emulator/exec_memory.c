@@ -54,7 +54,8 @@ static void load_poison(warp *w, const instruction *i, uint32_t mask, const acce
     for (uint32_t e = 0; e < i->elements; e++) {
         uint32_t bad = 0;
         for (EACH_LANE(lane, mask)) {
-            bad |= (uint32_t)!access_written(win->shadow + win->at[lane] + e * bytes, bytes) << lane;
+            bad |= (uint32_t)!access_written(win->shadow + win->at[lane] + e * bytes, bytes)
+                   << lane;
         }
         w->tainted |= bad != 0;
         if (w->tainted) {
@@ -93,7 +94,8 @@ void exec_load(warp *w, const instruction *i, uint32_t mask)
     }
 }
 
-static void store_elements(const warp *w, const instruction *i, uint32_t mask, const access_window *win)
+static void store_elements(const warp *w, const instruction *i, uint32_t mask,
+                           const access_window *win)
 {
     const uint32_t *values = i->o + i->results + 1;
 
@@ -116,7 +118,8 @@ static void store_elements(const warp *w, const instruction *i, uint32_t mask, c
     }
 }
 
-static void store_shadow(const warp *w, const instruction *i, uint32_t mask, const access_window *win)
+static void store_shadow(const warp *w, const instruction *i, uint32_t mask,
+                         const access_window *win)
 {
     uint32_t size = (uint32_t)i->element_bytes * i->elements;
 

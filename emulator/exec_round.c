@@ -1,14 +1,9 @@
-/* exec_round.c - .rz, .rm and .rp: rare, so lane by lane under the processor's rounding mode. Built with
- * -frounding-math; `kind` of the row tells nothing, each mode has handlers of its own. */
+/* exec_round.c - .rz, .rm and .rp: rare, so lane by lane under the processor's rounding mode. Built
+ * with -frounding-math; each mode has handlers of its own. */
 #include "emulator/exec.h"
 #include "emulator/exec_math.h"
 
 #include <fenv.h>
-
-static float canonical(float x)
-{
-    return math_canonical(x);
-}
 
 #define ROUNDED(id, mode, arity, expression)                                                       \
     static void id(warp *w, const instruction *i, uint32_t mask)                                   \
@@ -24,7 +19,7 @@ static float canonical(float x)
             (void)b;                                                                               \
             (void)c;                                                                               \
             volatile float r = (expression);                                                       \
-            d[lane] = canonical(r);                                                                \
+            d[lane] = math_canonical(r);                                                           \
         }                                                                                          \
         fesetround(before);                                                                        \
     }

@@ -1,5 +1,5 @@
-/* exec_warp.c - what lanes do with one another: shfl, vote, match, redux, elect. `mask` holds the lanes that take
- * part; the warp's loop has brought them together. */
+/* exec_warp.c - what lanes do with one another: shfl, vote, match, redux, elect. `mask` holds the
+ * lanes that take part; the warp's loop has brought them together. */
 #include "emulator/exec.h"
 
 #include <string.h>
@@ -21,12 +21,14 @@ void exec_assert(warp *w, const instruction *i, uint32_t mask)
     machine_fault(w, i, machine_lowest(mask), 0, FAULT_ASSERT, "a device-side assert failed");
 }
 
-/* The lane that `lane` reads, and whether it lies within its segment; c packs segment mask and clamp. No branches:
- * the loop below vectorises. */
-static inline uint32_t shuffle_source(uint32_t mode, uint32_t lane, uint32_t b, uint32_t c, uint32_t *inside)
+/* The lane that `lane` reads, and whether it lies within its segment; c packs segment mask and
+ * clamp. No branches: the loop below vectorises. */
+static inline uint32_t shuffle_source(uint32_t mode, uint32_t lane, uint32_t b, uint32_t c,
+                                      uint32_t *inside)
 {
     uint32_t clamp = c & 31, segment = c >> 8 & 31, lowest = lane & segment;
-    int32_t bound = (int32_t)(lowest | (clamp & ~segment)), by = (int32_t)(b & 31), at = (int32_t)lane;
+    int32_t bound = (int32_t)(lowest | (clamp & ~segment)), by = (int32_t)(b & 31),
+            at = (int32_t)lane;
     int32_t from = mode == SHUFFLE_BFLY  ? at ^ by
                    : mode == SHUFFLE_IDX ? (int32_t)(lowest | (b & 31 & ~segment))
                    : mode == SHUFFLE_UP  ? at - by

@@ -1,12 +1,13 @@
-/* fault.c - files the first fault of a launch: where it happened, and what the driver reports for it. */
+/* fault.c - files the first fault of a launch: where it happened, and what the driver reports for
+ * it. */
 #include "emulator/machine.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
-/* CUresult values, from cuda.h: 700 illegal address, 702 launch timeout, 710 assert, 715 illegal instruction,
- * 716 misaligned address, 719 launch failed. */
+/* CUresult values, from cuda.h: 700 illegal address, 702 launch timeout, 710 assert, 715 illegal
+ * instruction, 716 misaligned address, 719 launch failed. */
 static const struct {
     const char *name;
     int32_t result;

@@ -1,4 +1,5 @@
-/* global.c - a launch's view of global memory: which allocation an access falls in, and which lines it touched. */
+/* global.c - a launch's view of global memory: which allocation an access falls in, and which lines
+ * it touched. */
 #include "emulator/machine.h"
 
 #include <stdlib.h>
@@ -42,7 +43,8 @@ static void refuse(warp *w, const instruction *i, uint32_t lane, uint64_t addres
 
     if (near == NULL) {
         machine_fault(w, i, lane, address, FAULT_OUT_OF_BOUNDS,
-                      "%llu bytes at %#llx lie in no allocation", size, (unsigned long long)address);
+                      "%llu bytes at %#llx lie in no allocation", size,
+                      (unsigned long long)address);
     } else if (near->freed) {
         machine_fault(w, i, lane, address, FAULT_USE_AFTER_FREE,
                       "%llu bytes at %#llx: the allocation was freed", size,
@@ -82,6 +84,10 @@ touched_range *global_range(warp *w, const instruction *i, uint32_t lane, uint64
 
 void global_mark_lines(touched_range *t, uint64_t begin, uint64_t end)
 {
+    if (begin < t->range->begin || begin >= t->range->end) {
+        return; /* of another allocation: its own lane marks it */
+    }
+    end = end > t->range->end ? t->range->end : end;
     uint64_t last = (end - 1 - t->range->begin) / MACHINE_LINE;
 
     for (uint64_t n = (begin - t->range->begin) / MACHINE_LINE; n <= last; n++) {

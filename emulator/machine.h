@@ -1,9 +1,10 @@
 /* machine.h - inside the machine: decoded instructions, warps, CTAs, and one launch.
  *
- * A register is 32 lanes side by side: 128 bytes, or 256 when its elements have 64 bits. A predicate is two
- * 32-bit masks: its value, and which lanes of it are poisoned (come from memory that nobody wrote). Operands are
- * byte offsets into the warp's register image; constants and special registers have slots there like any other,
- * so that a handler never asks what an operand is. */
+ * A register is 32 lanes side by side: 128 bytes, or 256 when its elements have 64 bits. A
+ * predicate is two 32-bit masks: its value, and which lanes of it are poisoned (come from memory
+ * that nobody wrote). Operands are byte offsets into the warp's register image; constants and
+ * special registers have slots there like any other, so that a handler never asks what an operand
+ * is. */
 #ifndef HONE_EMULATOR_MACHINE_H
 #define HONE_EMULATOR_MACHINE_H
 
@@ -12,9 +13,9 @@
 
 enum {
     MACHINE_LANES = 32,
-    MACHINE_SLOT = 128,     /* bytes of a 32-bit register; poison masks count in these */
+    MACHINE_SLOT = 128, /* bytes of a 32-bit register; poison masks count in these */
     MACHINE_BARRIERS = 16,
-    MACHINE_LINE = 128,     /* bytes of a cache line, unit of unique_lines */
+    MACHINE_LINE = 128, /* bytes of a cache line, unit of unique_lines */
     MACHINE_SECTOR = 32,
 };
 #define MACHINE_ALL  UINT32_MAX
@@ -58,11 +59,18 @@ typedef enum machine_taint {
     TAINT_STRICT, /* a poisoned source is a fault */
 } machine_taint;
 
-/* Of FLOW_BARRIER: `kind`. The sources are the barrier, then the thread count and the predicate where given. */
-typedef enum machine_barrier_kind { BAR_SYNC, BAR_ARRIVE, BAR_POPC, BAR_AND, BAR_OR } machine_barrier_kind;
+/* Of FLOW_BARRIER: `kind`. The sources are the barrier, then the thread count and the predicate
+ * where given. */
+typedef enum machine_barrier_kind {
+    BAR_SYNC,
+    BAR_ARRIVE,
+    BAR_POPC,
+    BAR_AND,
+    BAR_OR
+} machine_barrier_kind;
 enum { BAR_HAS_COUNT = 1, BAR_HAS_PREDICATE = 2, BAR_NEGATED = 4 }; /* in `elements` */
 
-enum { FLAG_ADDRESS64 = 1, FLAG_SIGNED = 2, FLAG_TRANSPOSED = 4, FLAG_ALIGNED = 8, FLAG_HIDDEN = 16 };
+enum { FLAG_ADDRESS64 = 1, FLAG_SIGNED = 2, FLAG_TRANSPOSED = 4, FLAG_HIDDEN = 8 };
 
 struct instruction {
     execute run;
@@ -186,9 +194,8 @@ static inline uint64_t *machine_r64(const warp *w, uint32_t operand)
 /* The poison mask of an operand, be it a predicate or a register. */
 static inline uint32_t *machine_poison(const warp *w, uint32_t operand)
 {
-    return operand < w->run->kernel->predicate_bytes
-               ? (uint32_t *)(void *)(w->r + operand + 4)
-               : w->poison + operand / MACHINE_SLOT;
+    return operand < w->run->kernel->predicate_bytes ? (uint32_t *)(void *)(w->r + operand + 4)
+                                                     : w->poison + operand / MACHINE_SLOT;
 }
 static inline void machine_set_predicate(const warp *w, uint32_t operand, uint32_t value,
                                          uint32_t mask)
@@ -234,8 +241,8 @@ void special_fill_clocks(warp *w);
 /* schedule.c */
 hone_status schedule_launch(run_state *run, hone_error *error);
 
-/* Global memory of a launch: global.c. The range that holds [address, address + bytes) of an instruction's
- * access, or NULL after a fault; marks its lines. */
+/* Global memory of a launch: global.c. The range that holds [address, address + bytes) of an
+ * instruction's access, or NULL after a fault; marks its lines. */
 touched_range *global_range(warp *w, const instruction *i, uint32_t lane, uint64_t address,
                             uint64_t bytes);
 void global_mark_lines(touched_range *t, uint64_t begin, uint64_t end);

@@ -1,6 +1,7 @@
 /* ptx.h - PTX text as a tree: what the lexer and the parser hand to the decoder.
  *
- * Names are views into the module's text, which must outlive the tree. Everything else lives in one arena. */
+ * Names are views into the module's text, which must outlive the tree. Everything else lives in one
+ * arena. */
 #ifndef HONE_EMULATOR_PTX_H
 #define HONE_EMULATOR_PTX_H
 

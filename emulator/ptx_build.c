@@ -42,8 +42,8 @@ void ptx_build_fail(ptx_builder *b, hone_status status, const char *format, ...)
     va_start(arguments, format);
     vsnprintf(message, sizeof message, format, arguments);
     va_end(arguments);
-    b->status = status_set(b->error, status, "ptx", b->statement ? b->statement->line : 0, "%s",
-                           message);
+    b->status =
+        status_set(b->error, status, "ptx", b->statement ? b->statement->line : 0, "%s", message);
 }
 
 void ptx_build_unsupported(ptx_builder *b, const char *why)
@@ -221,8 +221,7 @@ uint32_t ptx_build_result(ptx_builder *b, const ptx_operand *o, uint32_t width, 
     if (o->kind == PTX_OPERAND_SINK) {
         return ptx_build_vreg(b, width);
     }
-    ptx_symbol *s =
-        o->kind == PTX_OPERAND_NAME ? ptx_symbol_find(b, o->name, b->scope) : NULL;
+    ptx_symbol *s = o->kind == PTX_OPERAND_NAME ? ptx_symbol_find(b, o->name, b->scope) : NULL;
     if (s == NULL || s->kind != SYMBOL_REGISTER) {
         ptx_build_fail(b, HONE_BAD_TEXT, "the result is not a declared register");
         return 0;
@@ -248,8 +247,7 @@ uint32_t ptx_build_address(ptx_builder *b, const ptx_operand *o, int64_t *offset
         return 0;
     }
     const ptx_operand *a = &o->items[0];
-    ptx_symbol *s =
-        a->kind == PTX_OPERAND_NAME ? ptx_symbol_find(b, a->name, b->scope) : NULL;
+    ptx_symbol *s = a->kind == PTX_OPERAND_NAME ? ptx_symbol_find(b, a->name, b->scope) : NULL;
     if (s != NULL && s->kind == SYMBOL_REGISTER) {
         uint32_t v = (uint32_t)s->value;
         *offset = a->offset;
@@ -305,7 +303,8 @@ const exec_row *ptx_build_find(const ptx_builder *b, ptx_text name)
     for (size_t n = 0; n < name.len; n++) {
         h = h * 33 ^ (unsigned char)name.at[n];
     }
-    for (uint32_t at = h & (b->ops_len - 1); b->ops[at].row != NULL; at = (at + 1) & (b->ops_len - 1)) {
+    for (uint32_t at = h & (b->ops_len - 1); b->ops[at].row != NULL;
+         at = (at + 1) & (b->ops_len - 1)) {
         if (ptx_text_equal(b->ops[at].name, name)) {
             return b->ops[at].row;
         }
@@ -323,8 +322,7 @@ instruction *ptx_build_op(ptx_builder *b, const char *name, const uint32_t *oper
         return NULL;
     }
     uint32_t results = (uint32_t)(equals - row->signature);
-    instruction *i =
-        ptx_build_emit(b, row->run, results, (uint32_t)strlen(equals + 1), operands);
+    instruction *i = ptx_build_emit(b, row->run, results, (uint32_t)strlen(equals + 1), operands);
     if (i != NULL) {
         i->pipe = (uint8_t)row->pipe;
         i->taint = (uint8_t)row->taint;

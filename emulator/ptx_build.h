@@ -1,7 +1,7 @@
 /* ptx_build.h - a kernel while it is decoded: virtual registers, symbols, instructions.
  *
- * Failure is sticky: the first one fills `status` and *error, later calls do no harm. An operand is the number of
- * a virtual register; constants and special registers are virtual registers too. */
+ * Failure is sticky: the first one fills `status` and *error, later calls do no harm. An operand is
+ * the number of a virtual register; constants and special registers are virtual registers too. */
 #ifndef HONE_EMULATOR_PTX_BUILD_H
 #define HONE_EMULATOR_PTX_BUILD_H
 
@@ -96,13 +96,12 @@ typedef struct ptx_builder {
     uint32_t fixups_len, fixups_capacity;
     ptx_widening widenings[16];
     uint32_t widenings_len;
-    uint32_t static_shared, extern_align, local_bytes, params_bytes;
+    uint32_t static_shared, local_bytes, params_bytes;
 
     const ptx_statement *statement;
     uint32_t guard; /* vreg or MACHINE_NONE */
     bool guard_negated;
-    uint32_t call_depth;
-    uint32_t return_label; /* symbol of the inlined function's end; MACHINE_NONE in the kernel */
+    uint32_t call_depth; /* functions being inlined around the statement */
 } ptx_builder;
 
 /* A mnemonic in pieces: "ld.global.nc.v4.u32" is base "ld" and four parts. */

@@ -1,5 +1,5 @@
-/* ptx_decode.c - a function's statements to instructions: finds the family of each mnemonic, inlines nothing
- * itself, and reports what no family takes. */
+/* ptx_decode.c - a function's statements to instructions: finds the family of each mnemonic,
+ * inlines nothing itself, and reports what no family takes. */
 #include "emulator/ptx_build.h"
 
 #include <stdlib.h>
@@ -199,8 +199,8 @@ static void resolve_table(ptx_builder *b, const ptx_fixup *x)
     uint32_t n = x->targets->operands_len;
 
     while (b->targets_capacity - b->targets_len < n + 1) {
-        uint32_t *bigger = ptx_grow(b, b->targets, b->targets_capacity, &b->targets_capacity,
-                                    sizeof *bigger);
+        uint32_t *bigger =
+            ptx_grow(b, b->targets, b->targets_capacity, &b->targets_capacity, sizeof *bigger);
         if (bigger == NULL) {
             return;
         }

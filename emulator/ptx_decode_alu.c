@@ -1,4 +1,5 @@
-/* ptx_decode_alu.c - arithmetic, logic, moves, comparisons: forms that are rows of the .def files, or a few. */
+/* ptx_decode_alu.c - arithmetic, logic, moves, comparisons: forms that are rows of the .def files,
+ * or a few. */
 #include "emulator/ptx_build.h"
 
 #include <stdio.h>
@@ -9,8 +10,8 @@ enum { NAME_BYTES = 96, OPERANDS = 8 };
 /* base.part.part, as rows are named. */
 static ptx_text row_name(const ptx_form *f, char name[NAME_BYTES])
 {
-    size_t used = (size_t)snprintf(name, NAME_BYTES, "%.*s", (int)(f->base.len < 40 ? f->base.len : 40),
-                                   f->base.at);
+    size_t used = (size_t)snprintf(name, NAME_BYTES, "%.*s",
+                                   (int)(f->base.len < 40 ? f->base.len : 40), f->base.at);
     for (uint32_t n = 0; n < f->parts_len && used < NAME_BYTES; n++) {
         size_t len = f->parts[n].len < 40 ? f->parts[n].len : 40;
         used += (size_t)snprintf(name + used, NAME_BYTES - used, ".%.*s", (int)len, f->parts[n].at);
@@ -43,8 +44,7 @@ static bool take_operands(ptx_builder *b, const exec_row *row, bool flush, uint3
         return false;
     }
     for (uint32_t n = 0; n < sources; n++) {
-        out[results + n] =
-            ptx_build_source(b, &s->operands[results + n], width_of(equals[1 + n]));
+        out[results + n] = ptx_build_source(b, &s->operands[results + n], width_of(equals[1 + n]));
         if (flush && equals[1 + n] == 'w') {
             out[results + n] = flushed(b, out[results + n]);
         }
@@ -129,7 +129,8 @@ static bool decode_pack(ptx_builder *b, const ptx_operand *d, const ptx_operand 
     return false;
 }
 
-static bool decode_unpack(ptx_builder *b, const ptx_operand *v, const ptx_operand *a, uint32_t width)
+static bool decode_unpack(ptx_builder *b, const ptx_operand *v, const ptx_operand *a,
+                          uint32_t width)
 {
     uint32_t from = ptx_build_source(b, a, width), d[4] = {0};
 
@@ -154,7 +155,8 @@ bool ptx_decode_mov(ptx_builder *b, ptx_form *f)
 {
     const ptx_statement *s = b->statement;
     ptx_text type = ptx_form_type(f);
-    uint32_t width = type.len > 1 && type.at[type.len - 2] == '6' && type.at[type.len - 1] == '4' ? 8 : 4;
+    uint32_t width =
+        type.len > 1 && type.at[type.len - 2] == '6' && type.at[type.len - 1] == '4' ? 8 : 4;
 
     if (s->operands_len == 2 && s->operands[1].kind == PTX_OPERAND_VECTOR) {
         return decode_pack(b, &s->operands[0], &s->operands[1], width);

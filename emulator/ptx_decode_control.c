@@ -19,10 +19,10 @@ static void add_fixup(ptx_builder *b, ptx_text label, const ptx_statement *targe
 {
     ptx_fixup *bigger = ptx_grow(b, b->fixups, b->fixups_len, &b->fixups_capacity, sizeof *bigger);
 
+    b->fixups = bigger != NULL ? bigger : b->fixups;
     if (bigger == NULL || b->code_len == 0) {
-        return;
+        return; /* the branch itself was not made, and that failure stands */
     }
-    b->fixups = bigger;
     b->fixups[b->fixups_len++] = (ptx_fixup){.at = b->code_len - 1,
                                              .scope = b->scope,
                                              .label = label,
@@ -92,7 +92,8 @@ bool ptx_decode_trap(ptx_builder *b, ptx_form *f)
 
 bool ptx_decode_nothing(ptx_builder *b, ptx_form *f)
 {
-    if (ptx_form_has(f, "tensormap") || ptx_form_has(f, "proxy") || ptx_form_has(f, "mbarrier_init")) {
+    if (ptx_form_has(f, "tensormap") || ptx_form_has(f, "proxy") ||
+        ptx_form_has(f, "mbarrier_init")) {
         return false; /* of the Hopper units, which are not here */
     }
     instruction *i = ptx_build_emit(b, exec_nothing, 0, 0, NULL);
@@ -103,7 +104,8 @@ bool ptx_decode_nothing(ptx_builder *b, ptx_form *f)
     return true;
 }
 
-/* A formal parameter is another name for the actual one: both are local variables of the inlined code. */
+/* A formal parameter is another name for the actual one: both are local variables of the inlined
+ * code. */
 static bool bind_params(ptx_builder *b, const ptx_variable *formal, uint32_t len,
                         const ptx_operand *actual, uint32_t caller)
 {
@@ -131,7 +133,6 @@ static bool inline_call(ptx_builder *b, const ptx_function *f, const ptx_operand
 {
     static const ptx_text end = {"<end>", 5};
     uint32_t caller = b->scope;
-    ptx_statement call = *b->statement;
 
     if (b->call_depth >= PTX_CALL_DEPTH || b->guard != MACHINE_NONE) {
         return false; /* recursion, or a predicated call */
@@ -149,12 +150,10 @@ static bool inline_call(ptx_builder *b, const ptx_function *f, const ptx_operand
     b->scope = inner;
     ptx_symbol_add(b, end, SYMBOL_LABEL, b->code_len);
     b->scope = caller;
-    (void)call;
     return true;
 }
 
-static bool host_call(ptx_builder *b, ptx_text name, const ptx_operand *results,
-                      const ptx_operand *params)
+static bool host_call(ptx_builder *b, ptx_text name, const ptx_operand *results)
 {
     bool prints = ptx_text_is(name, "vprintf");
     instruction *i = NULL;
@@ -164,7 +163,8 @@ static bool host_call(ptx_builder *b, ptx_text name, const ptx_operand *results,
     }
     if (!prints) {
         i = ptx_build_emit(b, exec_assert, 0, 0, NULL);
-    } else if (results != NULL && results->items_len == 1) { /* printed text is dropped; 0 arguments */
+    } else if (results != NULL &&
+               results->items_len == 1) { /* printed text is dropped; 0 arguments */
         ptx_symbol *s = ptx_symbol_find(b, results->items[0].name, b->scope);
         if (s == NULL || s->kind != SYMBOL_ADDRESS) {
             return false;
@@ -183,7 +183,6 @@ static bool host_call(ptx_builder *b, ptx_text name, const ptx_operand *results,
         i->pipe = PIPE_CONTROL;
         i->taint = TAINT_SELF;
     }
-    (void)params;
     return true;
 }
 
@@ -209,7 +208,7 @@ bool ptx_decode_call(ptx_builder *b, ptx_form *f)
     if (name == NULL) {
         return false;
     }
-    if (host_call(b, name->name, results, params)) {
+    if (host_call(b, name->name, results)) {
         return true;
     }
     ptx_symbol *callee = ptx_symbol_find(b, name->name, 0);
@@ -230,8 +229,11 @@ static bool barrier_kind(ptx_form *f, machine_barrier_kind *out)
     static const struct {
         const char *name;
         machine_barrier_kind kind;
-    } kinds[] = {{"sync", BAR_SYNC}, {"arrive", BAR_ARRIVE}, {"popc", BAR_POPC},
-                 {"and", BAR_AND},   {"or", BAR_OR}};
+    } kinds[] = {{"sync", BAR_SYNC},
+                 {"arrive", BAR_ARRIVE},
+                 {"popc", BAR_POPC},
+                 {"and", BAR_AND},
+                 {"or", BAR_OR}};
     for (size_t n = 0; n < ARRAY_LEN(kinds); n++) {
         if (ptx_form_has(f, kinds[n].name)) {
             *out = kinds[n].kind;
@@ -380,8 +382,8 @@ bool ptx_decode_redux(ptx_builder *b, ptx_form *f)
     ptx_text type = ptx_form_type(f);
     uint32_t o[3];
 
-    if (s->operands_len != 3 || (!ptx_text_is(type, "u32") && !ptx_text_is(type, "s32") &&
-                                 !ptx_text_is(type, "b32"))) {
+    if (s->operands_len != 3 ||
+        (!ptx_text_is(type, "u32") && !ptx_text_is(type, "s32") && !ptx_text_is(type, "b32"))) {
         return false;
     }
     for (uint32_t kind = 0; kind < ARRAY_LEN(kinds); kind++) {

@@ -170,9 +170,8 @@ static ptx_space space_of(const ptx_form *f)
     static const struct {
         const char *name;
         ptx_space space;
-    } spaces[] = {{"shared", PTX_SHARED},       {"shared::cta", PTX_SHARED},
-                  {"local", PTX_LOCAL},         {"param", PTX_PARAM},
-                  {"param::entry", PTX_PARAM},  {"const", PTX_CONST},
+    } spaces[] = {{"shared", PTX_SHARED}, {"shared::cta", PTX_SHARED}, {"local", PTX_LOCAL},
+                  {"param", PTX_PARAM},   {"param::entry", PTX_PARAM}, {"const", PTX_CONST},
                   {"global", PTX_GLOBAL}};
     for (size_t n = 0; n < ARRAY_LEN(spaces); n++) {
         if (ptx_form_has(f, spaces[n].name)) {

@@ -1,5 +1,5 @@
-/* ptx_decode_memory.c - ld, st, atom, red, ldmatrix, cp.async. Cache hints are read and dropped: they change what
- * an access costs, not what it does. */
+/* ptx_decode_memory.c - ld, st, atom, red, ldmatrix, cp.async. Cache hints are read and dropped:
+ * they change what an access costs, not what it does. */
 #include "emulator/ptx_build.h"
 
 #include "emulator/ptx_parse.h"
@@ -13,8 +13,9 @@ static bool take_space(ptx_form *f, ptx_space *space)
     static const struct {
         const char *name;
         ptx_space space;
-    } spaces[] = {{"global", PTX_GLOBAL},     {"shared", PTX_SHARED}, {"shared::cta", PTX_SHARED},
-                  {"param", PTX_PARAM},       {"local", PTX_LOCAL},   {"const", PTX_CONST},
+    } spaces[] = {{"global", PTX_GLOBAL},      {"shared", PTX_SHARED},
+                  {"shared::cta", PTX_SHARED}, {"param", PTX_PARAM},
+                  {"local", PTX_LOCAL},        {"const", PTX_CONST},
                   {"param::entry", PTX_PARAM}, {"param::func", PTX_PARAM}};
     *space = PTX_GENERIC;
     for (size_t n = 0; n < ARRAY_LEN(spaces); n++) {
@@ -30,9 +31,9 @@ static bool take_space(ptx_form *f, ptx_space *space)
 static bool is_hint(ptx_text part)
 {
     static const char *const words[] = {
-        "nc",  "ca",  "cg",  "cs",  "lu",      "cv",      "wb",       "wt",      "volatile",
-        "weak", "relaxed", "acquire", "release", "acq_rel", "cta", "cluster", "gpu", "sys",
-        "mmio", "unified", "noftz", "aligned", "sync",
+        "nc",       "ca",   "cg",      "cs",      "lu",      "cv",      "wb",   "wt",
+        "volatile", "weak", "relaxed", "acquire", "release", "acq_rel", "cta",  "cluster",
+        "gpu",      "sys",  "mmio",    "unified", "noftz",   "aligned", "sync",
     };
     for (size_t n = 0; n < ARRAY_LEN(words); n++) {
         if (ptx_text_is(part, words[n])) {
@@ -98,7 +99,8 @@ static void fill_access(instruction *i, const access_form *a, uint8_t flags, int
     i->taint = TAINT_SELF;
 }
 
-/* Parameters of a call that is inlined are local variables; those of the kernel are the launch's bytes. */
+/* Parameters of a call that is inlined are local variables; those of the kernel are the launch's
+ * bytes. */
 static void settle_param_space(ptx_builder *b, const ptx_operand *address, access_form *a)
 {
     const ptx_operand *name = address->items_len > 0 ? &address->items[0] : NULL;
@@ -180,9 +182,10 @@ static bool take_atomic_kind(ptx_form *f, exec_atomic_kind *out)
     static const struct {
         const char *name;
         exec_atomic_kind kind;
-    } kinds[] = {{"add", ATOMIC_ADD}, {"min", ATOMIC_MIN},   {"max", ATOMIC_MAX}, {"and", ATOMIC_AND},
-                 {"or", ATOMIC_OR},   {"xor", ATOMIC_XOR},   {"exch", ATOMIC_EXCH}, {"cas", ATOMIC_CAS},
-                 {"inc", ATOMIC_INC}, {"dec", ATOMIC_DEC}};
+    } kinds[] = {{"add", ATOMIC_ADD},   {"min", ATOMIC_MIN}, {"max", ATOMIC_MAX},
+                 {"and", ATOMIC_AND},   {"or", ATOMIC_OR},   {"xor", ATOMIC_XOR},
+                 {"exch", ATOMIC_EXCH}, {"cas", ATOMIC_CAS}, {"inc", ATOMIC_INC},
+                 {"dec", ATOMIC_DEC}};
     for (size_t n = 0; n < ARRAY_LEN(kinds); n++) {
         if (ptx_form_take(f, kinds[n].name)) {
             *out = kinds[n].kind;
@@ -197,9 +200,9 @@ static exec_atomic_type atomic_type(ptx_text type)
     static const struct {
         const char *name;
         exec_atomic_type type;
-    } types[] = {{"f32", ATOMIC_F32},       {"f64", ATOMIC_F64},   {"f16", ATOMIC_F16},
-                 {"f16x2", ATOMIC_F16X2},   {"bf16", ATOMIC_BF16}, {"bf16x2", ATOMIC_BF16X2},
-                 {"s32", ATOMIC_SIGNED},    {"s64", ATOMIC_SIGNED}};
+    } types[] = {{"f32", ATOMIC_F32},     {"f64", ATOMIC_F64},   {"f16", ATOMIC_F16},
+                 {"f16x2", ATOMIC_F16X2}, {"bf16", ATOMIC_BF16}, {"bf16x2", ATOMIC_BF16X2},
+                 {"s32", ATOMIC_SIGNED},  {"s64", ATOMIC_SIGNED}};
     for (size_t n = 0; n < ARRAY_LEN(types); n++) {
         if (ptx_text_is(type, types[n].name)) {
             return types[n].type;
@@ -306,8 +309,7 @@ static bool decode_async_copy(ptx_builder *b, const ptx_form *f)
     }
     o[0] = ptx_build_address(b, &s->operands[0], &to_offset, &to_flags);
     o[1] = ptx_build_address(b, &s->operands[1], &from_offset, &from_flags);
-    o[2] = given == 4 ? ptx_build_source(b, &s->operands[3], 4)
-                      : ptx_build_constant(b, bytes, 4);
+    o[2] = given == 4 ? ptx_build_source(b, &s->operands[3], 4) : ptx_build_constant(b, bytes, 4);
     if (to_offset != (int32_t)to_offset || (from_flags & FLAG_ADDRESS64) == 0) {
         return false;
     }

@@ -133,11 +133,12 @@ static ptx_token number(ptx_lexer *l, ptx_token t)
     } else if (*t.text.at == '0' && digits.len > 1 && second != 'u') {
         base = 8;
     }
-    if (t.width == 0 && digits.len > 1 && tolower((unsigned char)digits.at[digits.len - 1]) == 'u') {
+    if (t.width == 0 && digits.len > 1 &&
+        tolower((unsigned char)digits.at[digits.len - 1]) == 'u') {
         digits.len--;
     }
-    bool good = parse_digits(digits, base, &t.value) &&
-                (t.width == 0 || digits.len == (size_t)t.width * 2);
+    bool good =
+        parse_digits(digits, base, &t.value) && (t.width == 0 || digits.len == (size_t)t.width * 2);
     t.kind = good ? PTX_NUMBER : PTX_BAD;
     return t;
 }

@@ -34,7 +34,9 @@ void ptx_module_unload(ptx_module *m, device_memory *memory)
         free_kernel(&m->kernels[n]);
     }
     for (uint32_t n = 0; n < m->globals_len; n++) {
-        memory_free(memory, m->globals[n].address, NULL);
+        if (m->globals[n].address != 0) {
+            memory_free(memory, m->globals[n].address, NULL);
+        }
         free(m->globals[n].copy);
     }
     free(m->kernels);
@@ -130,7 +132,7 @@ static hone_status make_global(ptx_module *m, const ptx_variable *v, device_memo
 {
     hone_status status = HONE_OK;
     uint64_t bytes = (uint64_t)v->element_bytes * v->count;
-    ptx_global *g = &m->globals[m->globals_len];
+    ptx_global *g = &m->globals[m->globals_len++]; /* from here on unload frees it */
     uint8_t *content = calloc(1, bytes + 16);
 
     g->copy = malloc(v->name.len + 1);
@@ -144,14 +146,9 @@ static hone_status make_global(ptx_module *m, const ptx_variable *v, device_memo
     g->name = v->name;
     g->bytes = bytes;
     TRY(memory_allocate(memory, bytes > 0 ? bytes : 1, &g->address, error));
-    m->globals_len++; /* from here on unload frees it */
     write_initial(m, v, v->initial, v->initial_len, content, bytes);
     TRY(memory_write(memory, g->address, content, bytes, error));
 done:
-    if (g != NULL && status != HONE_OK && m->globals_len <= (uint32_t)(g - m->globals)) {
-        free(g->copy);
-        g->copy = NULL;
-    }
     free(content);
     return status;
 }
@@ -201,7 +198,8 @@ static hone_status make_kernel(ptx_module *m, const ptx_tree *t, const ptx_funct
     return status;
 }
 
-static hone_status make_kernels(ptx_module *m, const ptx_tree *t, ptx_report *report, hone_error *error)
+static hone_status make_kernels(ptx_module *m, const ptx_tree *t, ptx_report *report,
+                                hone_error *error)
 {
     hone_status status = HONE_OK;
     uint32_t count = 0;

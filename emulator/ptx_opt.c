@@ -1,8 +1,8 @@
-/* ptx_opt.c - lays out a warp's register image: liveness over the control flow, slots shared by virtual registers
- * that are never alive together, constants and special registers filled in.
+/* ptx_opt.c - lays out a warp's register image: liveness over the control flow, slots shared by
+ * virtual registers that are never alive together, constants and special registers filled in.
  *
- * Sharing is sound although lanes run apart: a slot's lanes are written under masks, and each lane on its own
- * follows a path of the flow graph. */
+ * Sharing is sound although lanes run apart: a slot's lanes are written under masks, and each lane
+ * on its own follows a path of the flow graph. */
 #include "emulator/ptx_build.h"
 
 #include <stdlib.h>
@@ -243,7 +243,7 @@ static hone_status find_lifetimes(ptx_builder *b)
 
 /* One class of slots: those that are free, as a stack. */
 typedef struct slot_class {
-    uint32_t *free_slots, free_len, top, bytes;
+    uint32_t *free_slots, free_len, top;
 } slot_class;
 
 static uint32_t class_of(const ptx_vreg *r)
@@ -269,7 +269,8 @@ static uint32_t *bucket(const ptx_builder *b, bool by_last, uint32_t *links)
     return heads;
 }
 
-/* Offsets within each class, from 0; a register that dies at an instruction keeps its slot through it. */
+/* Offsets within each class, from 0; a register that dies at an instruction keeps its slot through
+ * it. */
 static bool assign_slots(ptx_builder *b, slot_class classes[3])
 {
     uint32_t *links = calloc((size_t)b->vregs_len * 2 + 1, sizeof *links);
@@ -393,7 +394,7 @@ static void hand_over(ptx_builder *b, ptx_kernel *out)
 
 hone_status ptx_opt_allocate(ptx_builder *b, ptx_kernel *out)
 {
-    slot_class classes[3] = {{.bytes = 8}, {.bytes = MACHINE_SLOT}, {.bytes = 2 * MACHINE_SLOT}};
+    slot_class classes[3] = {{0}};
     uint32_t *stacks = malloc(((size_t)b->vregs_len * 3 + 1) * sizeof *stacks);
     hone_status status = HONE_OK;
 

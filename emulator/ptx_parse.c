@@ -1,5 +1,5 @@
-/* ptx_parse.c - a module's text to a tree: directives, variables, functions. What an instruction means is the
- * decoder's business; here it is a name and operands. */
+/* ptx_parse.c - a module's text to a tree: directives, variables, functions. What an instruction
+ * means is the decoder's business; here it is a name and operands. */
 #include "emulator/ptx_parse.h"
 
 #include <stdlib.h>
@@ -60,10 +60,10 @@ int ptx_parse_type_bytes(ptx_text type)
         const char *name;
         int bytes;
     } types[] = {
-        {"pred", 0},  {"b8", 1},    {"u8", 1},       {"s8", 1},       {"b16", 2},  {"u16", 2},
-        {"s16", 2},   {"f16", 2},   {"bf16", 2},     {"b32", 4},      {"u32", 4},  {"s32", 4},
-        {"f32", 4},   {"f16x2", 4}, {"bf16x2", 4},   {"tf32", 4},     {"b64", 8},  {"u64", 8},
-        {"s64", 8},   {"f64", 8},   {"e4m3x2", 2},   {"e5m2x2", 2},   {"b128", 16},
+        {"pred", 0}, {"b8", 1},    {"u8", 1},     {"s8", 1},     {"b16", 2},   {"u16", 2},
+        {"s16", 2},  {"f16", 2},   {"bf16", 2},   {"b32", 4},    {"u32", 4},   {"s32", 4},
+        {"f32", 4},  {"f16x2", 4}, {"bf16x2", 4}, {"tf32", 4},   {"b64", 8},   {"u64", 8},
+        {"s64", 8},  {"f64", 8},   {"e4m3x2", 2}, {"e5m2x2", 2}, {"b128", 16},
     };
     for (size_t i = 0; i < ARRAY_LEN(types); i++) {
         if (ptx_text_is(type, types[i].name)) {
@@ -78,8 +78,11 @@ bool ptx_parse_space(ptx_text word, ptx_space *out)
     static const struct {
         const char *name;
         ptx_space space;
-    } spaces[] = {{"global", PTX_GLOBAL}, {"shared", PTX_SHARED}, {"param", PTX_PARAM},
-                  {"local", PTX_LOCAL},   {"const", PTX_CONST}};
+    } spaces[] = {{"global", PTX_GLOBAL},
+                  {"shared", PTX_SHARED},
+                  {"param", PTX_PARAM},
+                  {"local", PTX_LOCAL},
+                  {"const", PTX_CONST}};
     for (size_t i = 0; i < ARRAY_LEN(spaces); i++) {
         if (ptx_text_is(word, spaces[i].name)) {
             *out = spaces[i].space;
@@ -132,7 +135,8 @@ done:
     return status;
 }
 
-/* Between a signature and its body: .maxntid x, y, z and its kin. Only the thread count matters here. */
+/* Between a signature and its body: .maxntid x, y, z and its kin. Only the thread count matters
+ * here. */
 static void parse_tuning(ptx_parser *p, ptx_function *f)
 {
     while (p->token.kind != PTX_END && !ptx_parse_mark(p, '{') && !ptx_parse_mark(p, ';')) {
@@ -226,7 +230,8 @@ static bool is_word_of(ptx_text t, const char *const *words, size_t len)
 
 static hone_status parse_module(ptx_parser *p, ptx_tree *t)
 {
-    static const char *const one_line[] = {"version", "target", "address_size", "file", "loc", "alias"};
+    static const char *const one_line[] = {"version", "target", "address_size",
+                                           "file",    "loc",    "alias"};
     static const char *const linkage[] = {"visible", "extern", "weak", "common"};
     hone_status status = HONE_OK;
     ptx_function **functions = &t->functions;

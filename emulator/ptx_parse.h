@@ -1,4 +1,5 @@
-/* ptx_parse.h - the parser's state, shared by ptx_parse.c (modules, functions) and ptx_statement.c (bodies). */
+/* ptx_parse.h - the parser's state, shared by ptx_parse.c (modules, functions) and ptx_statement.c
+ * (bodies). */
 #ifndef HONE_EMULATOR_PTX_PARSE_H
 #define HONE_EMULATOR_PTX_PARSE_H
 
@@ -29,7 +30,8 @@ int ptx_parse_type_bytes(ptx_text type);
 hone_status ptx_parse_operand(ptx_parser *p, ptx_operand *out);
 /* A list up to `close`; the result is in the arena. */
 hone_status ptx_parse_operands(ptx_parser *p, char close, ptx_operand **out, uint32_t *len);
-/* After the space directive: alignment, type, name, bounds, initialiser. Stops before `,` `;` or `)`. */
+/* After the space directive: alignment, type, name, bounds, initialiser. Stops before `,` `;` or
+ * `)`. */
 hone_status ptx_parse_variable(ptx_parser *p, ptx_space space, ptx_variable *out);
 bool ptx_parse_space(ptx_text word, ptx_space *out);
 /* From after `{` to after the matching `}`. */

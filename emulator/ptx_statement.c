@@ -30,7 +30,8 @@ hone_status ptx_parse_operands(ptx_parser *p, char close, ptx_operand **out, uin
     }
     while (!ptx_parse_mark(p, close)) {
         ptx_operand o = {0};
-        /* `p|q`, `d, {a}`: what stands between two operands tells nothing that the count does not */
+        /* `p|q`, `d, {a}`: what stands between two operands tells nothing that the count does not
+         */
         if (p->stack_len > base && !ptx_parse_accept(p, ',') && !ptx_parse_accept(p, '|')) {
             status = ptx_parse_fail(p, "\",\"");
             goto done;

@@ -47,7 +47,8 @@ static ptx_symbol *find_member(ptx_builder *b, ptx_text name, uint32_t scope)
     ptx_text prefix = name;
     uint64_t index = 0, scale = 1;
 
-    while (prefix.len > 0 && isdigit((unsigned char)prefix.at[prefix.len - 1]) && scale < 1000000000) {
+    while (prefix.len > 0 && isdigit((unsigned char)prefix.at[prefix.len - 1]) &&
+           scale < 1000000000) {
         index += scale * (uint64_t)(prefix.at[--prefix.len] - '0');
         scale *= 10;
     }
@@ -78,7 +79,8 @@ ptx_symbol *ptx_symbol_find(ptx_builder *b, ptx_text name, uint32_t scope)
 
 uint32_t ptx_symbol_open_scope(ptx_builder *b, uint32_t parent)
 {
-    uint32_t *bigger = ptx_grow(b, b->scope_parent, b->scopes_len, &b->scopes_capacity, sizeof *bigger);
+    uint32_t *bigger =
+        ptx_grow(b, b->scope_parent, b->scopes_len, &b->scopes_capacity, sizeof *bigger);
 
     if (bigger == NULL) {
         return 0;
@@ -94,7 +96,8 @@ static uint32_t place(ptx_builder *b, uint32_t *top, const ptx_variable *v)
     uint64_t end = at + (uint64_t)v->element_bytes * v->count;
 
     if (end > (UINT64_C(1) << 24)) {
-        ptx_build_fail(b, HONE_LIMIT, "\"%.*s\" makes a thread's or a CTA's memory larger than 16 MiB",
+        ptx_build_fail(b, HONE_LIMIT,
+                       "\"%.*s\" makes a thread's or a CTA's memory larger than 16 MiB",
                        (int)(v->name.len < 80 ? v->name.len : 80), v->name.at);
         return 0;
     }
@@ -190,7 +193,8 @@ static uint64_t inner_shared(const ptx_function *f, uint64_t top)
     for (const ptx_statement *s = f->body; s != NULL; s = s->next) {
         const ptx_variable *v = s->variable;
         if (s->kind == PTX_VARIABLE && v->space == PTX_SHARED) {
-            top = (top + v->align - 1) / v->align * v->align + (uint64_t)v->element_bytes * v->count;
+            top =
+                (top + v->align - 1) / v->align * v->align + (uint64_t)v->element_bytes * v->count;
         }
     }
     return top;
@@ -225,7 +229,6 @@ void ptx_symbol_module(ptx_builder *b, const ptx_function *kernel)
             dynamic_align = v->align > dynamic_align ? v->align : dynamic_align;
         }
     }
-    b->extern_align = dynamic_align;
     top = (top + dynamic_align - 1) / dynamic_align * dynamic_align;
     for (const ptx_variable_link *l = b->tree->variables; l != NULL; l = l->next) {
         if (l->variable.space == PTX_SHARED && l->variable.count == 0) {

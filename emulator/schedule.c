@@ -1,5 +1,5 @@
-/* schedule.c - one launch: CTAs one after the other, their warps in turns. The seed moves the order of warps and
- * the length of turns, so that a result that depends on either shows. */
+/* schedule.c - one launch: CTAs one after the other, their warps in turns. The seed moves the order
+ * of warps and the length of turns, so that a result that depends on either shows. */
 #include "emulator/machine.h"
 #include "core/checked.h"
 
@@ -10,7 +10,8 @@ enum {
     TURN = 4096, /* warp instructions of a turn when the seed is 0 */
     CTA_WARPS = 32,
 };
-/* A CTA of our largest kernels runs about a million warp instructions; this is a hundred times that. */
+/* A CTA of our largest kernels runs about a million warp instructions; this is a hundred times
+ * that. */
 #define CTA_BUDGET (UINT64_C(1) << 27)
 
 static uint64_t next_random(run_state *run)
@@ -55,7 +56,8 @@ static void begin_warp(warp *w, uint32_t threads)
                   .live = lanes >= MACHINE_LANES ? MACHINE_ALL : (UINT32_C(1) << lanes) - 1};
 
     *w = fresh;
-    memcpy(w->r, k->image, k->predicate_bytes); /* the rest of the image holds what is never written */
+    memcpy(w->r, k->image,
+           k->predicate_bytes); /* the rest of the image holds what is never written */
     memcpy(w->poison, k->poison, k->image_bytes / MACHINE_SLOT * sizeof *w->poison);
     memset(w->local_shadow, 0, (size_t)k->local_bytes * MACHINE_LANES);
     special_fill_warp(w);
@@ -80,8 +82,7 @@ static void begin_cta(cta *c, const machine_launch *l, uint64_t linear)
 static void take_turn(warp *w)
 {
     run_state *run = w->run;
-    uint64_t turn =
-        run->launch->schedule_seed == 0 ? TURN : UINT64_C(16) << (next_random(run) % 9);
+    uint64_t turn = run->launch->schedule_seed == 0 ? TURN : UINT64_C(16) << (next_random(run) % 9);
 
     special_fill_clocks(w);
     warp_run(w, turn);

@@ -77,7 +77,8 @@ int special_find(ptx_text name, bool *wide)
     return -1;
 }
 
-/* Clocks hold what the launch had executed when the warp got its turn: they only must not go backwards. */
+/* Clocks hold what the launch had executed when the warp got its turn: they only must not go
+ * backwards. */
 static uint64_t uniform_value(const warp *w, uint32_t which)
 {
     const machine_launch *l = w->run->launch;

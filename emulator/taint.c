@@ -1,5 +1,5 @@
-/* taint.c - poison: values that come from memory nobody wrote. Copying one is no fault; using one is. A warp
- * that has met none skips all of this. */
+/* taint.c - poison: values that come from memory nobody wrote. Copying one is no fault; using one
+ * is. A warp that has met none skips all of this. */
 #include "emulator/machine.h"
 
 void taint_set(warp *w, uint32_t operand, uint32_t value, uint32_t mask)
@@ -51,7 +51,8 @@ bool taint_before(warp *w, const instruction *i, uint32_t active, uint32_t mask)
 {
     bool decides = i->flow != FLOW_NEXT || i->taint == TAINT_SELF;
 
-    if (i->guard != MACHINE_NONE && decides && taint_refuse(w, i, i->guard, active, "the predicate")) {
+    if (i->guard != MACHINE_NONE && decides &&
+        taint_refuse(w, i, i->guard, active, "the predicate")) {
         return false;
     }
     if (i->taint == TAINT_SELF) {

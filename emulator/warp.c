@@ -1,10 +1,13 @@
-/* warp.c - runs one warp: the group of lanes with the lowest program counter goes first, so that lanes meet again
- * where paths join. No divergence stack: each lane has its own counter while the warp is apart. */
+/* warp.c - runs one warp: the group of lanes with the lowest program counter goes first, so that
+ * lanes meet again where paths join. No divergence stack: each lane has its own counter while the
+ * warp is apart. */
 #include "emulator/machine.h"
 
 #include <string.h>
 
-enum { GROUP_QUANTUM = 1024 }; /* a group that spins this long lets another go: lanes may wait for lanes */
+enum {
+    GROUP_QUANTUM = 1024
+}; /* a group that spins this long lets another go: lanes may wait for lanes */
 
 typedef struct group {
     uint32_t mask, pc, stop; /* stop: where other lanes stand */
@@ -87,8 +90,7 @@ static void stuck(warp *w)
     machine_fault(w, i, lane, 0,
                   i->flow == FLOW_BARRIER || i->flow == FLOW_ALIGNED ? FAULT_BARRIER_DIVERGENCE
                                                                      : FAULT_DEADLOCK,
-                  "lanes %08x of the warp wait here, lanes %08x never come", here,
-                  w->live & ~here);
+                  "lanes %08x of the warp wait here, lanes %08x never come", here, w->live & ~here);
 }
 
 /* Each of these moves the group on, or returns false when another must be picked. */

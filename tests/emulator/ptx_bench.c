@@ -1,4 +1,5 @@
-/* ptx_bench.c - a device in a test. NVRTC is opened by name: no GPU and no driver are needed to make PTX. */
+/* ptx_bench.c - a device in a test. NVRTC is opened by name: no GPU and no driver are needed to
+ * make PTX. */
 #include "tests/emulator/ptx_bench.h"
 
 #include <check.h>
@@ -69,7 +70,8 @@ hone_status ptx_bench_run(ptx_bench *b, const char *kernel, const uint32_t grid[
 
 /* The five calls that are needed, with the types that nvrtc.h gives them. */
 typedef struct nvrtc_calls {
-    int (*create)(void **, const char *, const char *, int, const char *const *, const char *const *);
+    int (*create)(void **, const char *, const char *, int, const char *const *,
+                  const char *const *);
     int (*compile)(void *, int, const char *const *);
     int (*log_size)(void *, size_t *);
     int (*log)(void *, char *);
@@ -82,10 +84,9 @@ static bool open_nvrtc(nvrtc_calls *calls)
 {
     static const char *const names[] = {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so",
                                         "/usr/local/cuda/lib64/libnvrtc.so"};
-    static const char *const symbols[] = {"nvrtcCreateProgram",     "nvrtcCompileProgram",
-                                          "nvrtcGetProgramLogSize", "nvrtcGetProgramLog",
-                                          "nvrtcGetPTXSize",        "nvrtcGetPTX",
-                                          "nvrtcDestroyProgram"};
+    static const char *const symbols[] = {
+        "nvrtcCreateProgram", "nvrtcCompileProgram", "nvrtcGetProgramLogSize", "nvrtcGetProgramLog",
+        "nvrtcGetPTXSize",    "nvrtcGetPTX",         "nvrtcDestroyProgram"};
     void *library = NULL, *found[ARRAY_LEN(symbols)];
 
     for (size_t n = 0; n < ARRAY_LEN(names) && library == NULL; n++) {
@@ -94,7 +95,8 @@ static bool open_nvrtc(nvrtc_calls *calls)
     for (size_t n = 0; n < ARRAY_LEN(symbols); n++) {
         found[n] = library != NULL ? dlsym(library, symbols[n]) : NULL;
         if (found[n] == NULL) {
-            fprintf(stderr, "SKIP: NVRTC is not here; set LD_LIBRARY_PATH to the toolkit's libraries\n");
+            fprintf(stderr,
+                    "SKIP: NVRTC is not here; set LD_LIBRARY_PATH to the toolkit's libraries\n");
             return false;
         }
     }
@@ -171,7 +173,8 @@ char *ptx_bench_wrap(const char *body, uint32_t in_words, uint32_t out_words)
     char *text = calloc(1, capacity);
 
 #define ADD(...) used += (size_t)snprintf(text + used, capacity - used, __VA_ARGS__)
-    ADD(".version 8.8\n.target sm_90\n.address_size 64\n.visible .entry k(.param .u64 in, .param .u64 out)\n{\n"
+    ADD(".version 8.8\n.target sm_90\n.address_size 64\n.visible .entry k(.param .u64 in, .param "
+        ".u64 out)\n{\n"
         ".reg .pred %%p<16>; .reg .b16 %%h<32>; .reg .b32 %%a<64>, %%d<64>; .reg .b32 %%r<32>;\n"
         ".reg .b64 %%x<32>, %%in, %%out, %%at;\n"
         "ld.param.u64 %%in, [in]; ld.param.u64 %%out, [out];\nmov.u32 %%r0, %%tid.x;\n"

@@ -1,6 +1,7 @@
-/* test_exec_random.c - random programs without branches (but with guards), run by the machine and by a second
- * evaluator that walks one thread at a time over the same list of operations. Finds what single operations cannot:
- * registers that share a slot, guards, results that overwrite sources. */
+/* test_exec_random.c - random programs without branches (but with guards), run by the machine and
+ * by a second evaluator that walks one thread at a time over the same list of operations. Finds
+ * what single operations cannot: registers that share a slot, guards, results that overwrite
+ * sources. */
 #include "tests/emulator/ptx_bench.h"
 
 #include <check.h>
@@ -28,8 +29,12 @@ static const struct {
     {"mul.lo.u32 %%r%u, %%r%u, %%r%u;", 'r'},
     {"xor.b32 %%r%u, %%r%u, %%r%u;", 'r'},
     {"mad.lo.u32 %%r%u, %%r%u, %%r%u, %%r%u;", 'r'},
-    {"{ .reg .b64 %%w, %%v; mul.wide.u32 %%w, %%r%2$u, %%r%3$u; shr.u64 %%v, %%w, 16; cvt.u32.u64 %%r%1$u, %%v; }", 'r'},
-    {"{ .reg .b64 %%w; mov.b64 %%w, {%%r%2$u, %%r%3$u}; shl.b64 %%w, %%w, 7; mov.b64 {_, %%r%1$u}, %%w; }", 'r'},
+    {"{ .reg .b64 %%w, %%v; mul.wide.u32 %%w, %%r%2$u, %%r%3$u; shr.u64 %%v, %%w, 16; cvt.u32.u64 "
+     "%%r%1$u, %%v; }",
+     'r'},
+    {"{ .reg .b64 %%w; mov.b64 %%w, {%%r%2$u, %%r%3$u}; shl.b64 %%w, %%w, 7; mov.b64 {_, %%r%1$u}, "
+     "%%w; }",
+     'r'},
     {"setp.lt.u32 %%p%u, %%r%u, %%r%u;", 'p'},
     {"setp.eq.u32 %%p%u, %%r%u, %%r%u;", 'p'},
     {"selp.b32 %%r%u, %%r%u, %%r%u, %%p%u;", 'r'},
@@ -61,16 +66,21 @@ static void make_program(step *steps, uint64_t *state)
         s->b = (uint32_t)next_random(state) % sources;
         s->c = (uint32_t)next_random(state) % PREDICATES;
         /* a guarded shfl would need the guard of the other lane; braces and pairs take no guard */
-        bool guarded = s->op != OP_SHUFFLE && *ops[s->op].text != '{' && strchr(ops[s->op].text, '[') == NULL;
-        s->guard = guarded && next_random(state) % 3 == 0 ? 1 + (uint32_t)next_random(state) % (2 * PREDICATES) : 0;
+        bool guarded =
+            s->op != OP_SHUFFLE && *ops[s->op].text != '{' && strchr(ops[s->op].text, '[') == NULL;
+        s->guard = guarded && next_random(state) % 3 == 0
+                       ? 1 + (uint32_t)next_random(state) % (2 * PREDICATES)
+                       : 0;
     }
 }
 
 static char *print_program(const step *steps)
 {
     char *text = calloc(1, STEPS * 160 + 4096);
-    size_t used = (size_t)sprintf(text, ".shared .b32 mem[%d]; .reg .b32 %%m; .reg .pred %%p<3>;\n"
-                                        "mov.u32 %%r31, %%tid.x; mad.lo.u32 %%m, %%r31, 4, mem;\n", THREADS);
+    size_t used = (size_t)sprintf(text,
+                                  ".shared .b32 mem[%d]; .reg .b32 %%m; .reg .pred %%p<3>;\n"
+                                  "mov.u32 %%r31, %%tid.x; mad.lo.u32 %%m, %%r31, 4, mem;\n",
+                                  THREADS);
 
     for (uint32_t n = 0; n < REGISTERS; n++) {
         used += (size_t)sprintf(text + used, "mov.u32 %%r%u, %%a%u;\n", n, n);
@@ -81,7 +91,8 @@ static char *print_program(const step *steps)
     for (uint32_t n = 0; n < STEPS; n++) {
         const step *s = &steps[n];
         if (s->guard != 0) {
-            used += (size_t)sprintf(text + used, "@%s%%p%u ", (s->guard - 1) & 1 ? "!" : "", (s->guard - 1) / 2);
+            used += (size_t)sprintf(text + used, "@%s%%p%u ", (s->guard - 1) & 1 ? "!" : "",
+                                    (s->guard - 1) / 2);
         }
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wformat-nonliteral"
@@ -158,7 +169,8 @@ START_TEST(a_random_program_gives_what_the_second_evaluator_gives)
 
     make_program(steps, &state);
     for (uint32_t n = 0; n < ARRAY_LEN(in); n++) {
-        in[n] = next_random(&state) % 4 == 0 ? (uint32_t)next_random(&state) % 3 : (uint32_t)next_random(&state);
+        in[n] = next_random(&state) % 4 == 0 ? (uint32_t)next_random(&state) % 3
+                                             : (uint32_t)next_random(&state);
         threads[n / REGISTERS].r[n % REGISTERS] = in[n];
     }
     for (uint32_t t = 0; t < THREADS; t++) {
@@ -174,16 +186,19 @@ START_TEST(a_random_program_gives_what_the_second_evaluator_gives)
     }
     char *body = print_program(steps), *ptx = ptx_bench_wrap(body, REGISTERS, REGISTERS);
     ptx_bench_open(&b);
-    ck_assert_msg(ptx_bench_load(&b, ptx) == HONE_OK, "line %d: %s\n%s", b.error.line, b.error.message, ptx);
-    uint64_t d_in = ptx_bench_buffer(&b, in, sizeof in), d_out = ptx_bench_buffer(&b, NULL, sizeof out);
+    ck_assert_msg(ptx_bench_load(&b, ptx) == HONE_OK, "line %d: %s\n%s", b.error.line,
+                  b.error.message, ptx);
+    uint64_t d_in = ptx_bench_buffer(&b, in, sizeof in),
+             d_out = ptx_bench_buffer(&b, NULL, sizeof out);
     b.launch.schedule_seed = (uint64_t)_i;
     ck_assert_msg(ptx_bench_run(&b, "k", (uint32_t[]){1, 1, 1}, (uint32_t[]){THREADS, 1, 1},
                                 (void *[]){&d_in, &d_out}) == HONE_OK,
                   "%s", b.error.message);
     ptx_bench_read(&b, d_out, out, sizeof out);
     for (uint32_t n = 0; n < ARRAY_LEN(out); n++) {
-        ck_assert_msg(out[n] == threads[n / REGISTERS].r[n % REGISTERS], "program %d, thread %u, register %u:\n%s",
-                      _i, n / REGISTERS, n % REGISTERS, ptx);
+        ck_assert_msg(out[n] == threads[n / REGISTERS].r[n % REGISTERS],
+                      "program %d, thread %u, register %u:\n%s", _i, n / REGISTERS, n % REGISTERS,
+                      ptx);
     }
     ptx_bench_close(&b);
     free(body);

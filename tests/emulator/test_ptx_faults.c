@@ -1,5 +1,5 @@
-/* test_ptx_faults.c - one small wrong kernel for each detector: the kind, the PTX line and the lane must be right;
- * and right kernels that look like wrong ones must pass. */
+/* test_ptx_faults.c - one small wrong kernel for each detector: the kind, the PTX line and the lane
+ * must be right; and right kernels that look like wrong ones must pass. */
 #include "tests/emulator/ptx_bench.h"
 
 #include <check.h>
@@ -11,8 +11,10 @@
 #define HEAD                                                                                       \
     ".version 8.8\n.target sm_90\n.address_size 64\n"                                              \
     ".visible .entry k(.param .u64 data, .param .u64 gone)\n{\n"                                   \
-    ".reg .pred %p<9>; .reg .b32 %r<30>; .reg .b64 %x<9>; .shared .align 16 .b8 s[512]; .local .align 8 .b8 l[64];\n" \
-    "ld.param.u64 %x0, [data]; ld.param.u64 %x1, [gone]; mov.u32 %r0, %tid.x; mul.wide.u32 %x2, %r0, 4; add.s64 %x3, %x0, %x2; shl.b32 %r9, %r0, 2;\n"
+    ".reg .pred %p<9>; .reg .b32 %r<30>; .reg .b64 %x<9>; .shared .align 16 .b8 s[512]; .local "   \
+    ".align 8 .b8 l[64];\n"                                                                        \
+    "ld.param.u64 %x0, [data]; ld.param.u64 %x1, [gone]; mov.u32 %r0, %tid.x; mul.wide.u32 %x2, "  \
+    "%r0, 4; add.s64 %x3, %x0, %x2; shl.b32 %r9, %r0, 2;\n"
 #define LINE 8
 
 static const struct {
@@ -20,41 +22,108 @@ static const struct {
     int line, lane;
     uint32_t threads;
 } cases[] = {
-    {"a store past the end of an allocation", "add.s64 %x4, %x3, 452;\nst.global.u32 [%x4], %r0;", "out-of-bounds", 1, 15, 32},
-    {"a load far from everything", "mov.u64 %x4, 64;\nld.global.u32 %r1, [%x4];", "out-of-bounds", 1, 0, 32},
-    {"a load through a null pointer, generic", "mov.u64 %x4, 0;\nld.u32 %r1, [%x4];", "out-of-bounds", 1, 0, 32},
-    {"a load of freed memory", "nanosleep.u32 1;\n\nld.global.u32 %r1, [%x1];", "use-after-free", 2, 0, 32},
-    {"a misaligned vector load", "setp.ne.u32 %p1, %r0, 3;\n@%p1 ret;\nld.global.v2.u32 {%r1, %r2}, [%x3];", "misaligned", 2, 3, 32},
-    {"a shared store past the end", "mov.u32 %r1, s; add.u32 %r1, %r1, %r9;\nst.shared.u32 [%r1+400], %r0;", "out-of-bounds", 1, 28, 32},
-    {"a misaligned shared load", "mov.u32 %r1, s;\nld.shared.v4.u32 {%r1,%r2,%r3,%r4}, [%r1+8];", "misaligned", 1, 0, 32},
-    {"a local load past the end", "mov.u64 %x4, l;\nld.local.u32 %r1, [%x4+64];", "out-of-bounds", 1, 0, 32},
-    {"a global value that was never written reaches a store", "ld.global.u32 %r1, [%x3+256];\nadd.u32 %r2, %r1, 1;\nst.global.u32 [%x3], %r2;", "uninitialised", 2, 0, 32},
-    {"a shared value that was never written reaches a branch", "mov.u32 %r1, s;\nld.shared.u32 %r2, [%r1];\nsetp.eq.u32 %p1, %r2, 0;\n@%p1 bra L;\nL:", "uninitialised", 3, 0, 32},
-    {"one lane's poison travels through shfl to its readers", "mov.u32 %r2, 1; setp.ne.u32 %p1, %r0, 5; mov.u32 %r3, s;\n@!%p1 ld.shared.u32 %r2, [%r3];\nshfl.sync.idx.b32 %r4, %r2, 5, 31, -1;\nst.global.u32 [%x3], %r4;", "uninitialised", 3, 0, 32},
-    {"poison as an address", "mov.u32 %r1, s;\nld.shared.u32 %r2, [%r1+4];\nadd.u32 %r2, %r2, %r1;\nld.shared.u32 %r3, [%r2];", "uninitialised", 3, 0, 32},
-    {"a register that one path leaves unset", "setp.lt.u32 %p1, %r0, 7;\n@%p1 mov.u32 %r1, 3;\nst.global.u32 [%x3], %r1;", "uninitialised", 2, 7, 32},
-    {"poison in a matrix operand", "mov.u32 %r1, s; mov.u32 %r2, 0;\nldmatrix.sync.aligned.m8n8.x1.shared.b16 {%r3}, [%r1];\nmma.sync.aligned.m16n8k32.row.col.f32.e4m3.e4m3.f32 {%r4,%r5,%r6,%r7}, {%r3,%r2,%r2,%r2}, {%r2,%r2}, {%r2,%r2,%r2,%r2};", "uninitialised", 2, 0, 32},
-    {"cp.async read before its wait", "mov.u32 %r1, s; add.u32 %r1, %r1, %r9;\ncp.async.ca.shared.global [%r1], [%x3], 4;\ncp.async.commit_group;\nld.shared.u32 %r2, [%r1];\nst.global.u32 [%x3], %r2;", "uninitialised", 4, 0, 32},
-    {"cp.async waited for one group too few", "mov.u32 %r1, s; add.u32 %r1, %r1, %r9;\ncp.async.ca.shared.global [%r1], [%x3], 4;\ncp.async.commit_group;\ncp.async.wait_group 1;\nld.shared.u32 %r2, [%r1];\nst.global.u32 [%x3], %r2;", "uninitialised", 5, 0, 32},
-    {"cp.async from a misaligned source", "mov.u32 %r1, s;\nadd.s64 %x4, %x0, 8;\ncp.async.cg.shared.global [%r1], [%x4], 16;", "misaligned", 2, 0, 32},
-    {"a barrier that half a warp reaches while the other half is at another", "setp.lt.u32 %p1, %r0, 16;\n@%p1 bra A;\nbar.sync 0;\nbra B;\nA:\nbar.sync 1;\nB:", "barrier-divergence", 5, 0, 32},
-    {"two warps at different barriers", "setp.lt.u32 %p1, %r0, 32;\n@%p1 bra A;\nbar.sync 1;\nbra B;\nA:\nbar.sync 2;\nB:", "deadlock", 5, 0, 64},
-    {"a named barrier that expects more threads than come", "bar.sync 3, 96;", "deadlock", 0, 0, 64},
-    {"barrier counts that do not agree", "setp.lt.u32 %p1, %r0, 32;\n@%p1 bra A;\nbar.sync 1, 96;\nA:\nbar.sync 1, 64;", "barrier-divergence", 2, 0, 64},
-    {"shfl from a lane that does not take part", "setp.ge.u32 %p1, %r0, 16;\n@%p1 bra L;\nshfl.sync.bfly.b32 %r1, %r0, 16, 31, 0xffff;\nL:", "uninitialised", 2, 0, 32},
-    {"lanes that wait for one another at two places", "setp.lt.u32 %p1, %r0, 16;\n@%p1 bra A;\nbar.warp.sync -1;\nbra B;\nA:\nshfl.sync.idx.b32 %r1, %r0, 0, 31, -1;\nB:", "deadlock", 5, 0, 32},
+    {"a store past the end of an allocation", "add.s64 %x4, %x3, 452;\nst.global.u32 [%x4], %r0;",
+     "out-of-bounds", 1, 15, 32},
+    {"a load far from everything", "mov.u64 %x4, 64;\nld.global.u32 %r1, [%x4];", "out-of-bounds",
+     1, 0, 32},
+    {"a load through a null pointer, generic", "mov.u64 %x4, 0;\nld.u32 %r1, [%x4];",
+     "out-of-bounds", 1, 0, 32},
+    {"a load of freed memory", "nanosleep.u32 1;\n\nld.global.u32 %r1, [%x1];", "use-after-free", 2,
+     0, 32},
+    {"a misaligned vector load",
+     "setp.ne.u32 %p1, %r0, 3;\n@%p1 ret;\nld.global.v2.u32 {%r1, %r2}, [%x3];", "misaligned", 2, 3,
+     32},
+    {"a shared store past the end",
+     "mov.u32 %r1, s; add.u32 %r1, %r1, %r9;\nst.shared.u32 [%r1+400], %r0;", "out-of-bounds", 1,
+     28, 32},
+    {"a misaligned shared load", "mov.u32 %r1, s;\nld.shared.v4.u32 {%r1,%r2,%r3,%r4}, [%r1+8];",
+     "misaligned", 1, 0, 32},
+    {"a local load past the end", "mov.u64 %x4, l;\nld.local.u32 %r1, [%x4+64];", "out-of-bounds",
+     1, 0, 32},
+    {"a global value that was never written reaches a store",
+     "ld.global.u32 %r1, [%x3+256];\nadd.u32 %r2, %r1, 1;\nst.global.u32 [%x3], %r2;",
+     "uninitialised", 2, 0, 32},
+    {"a shared value that was never written reaches a branch",
+     "mov.u32 %r1, s;\nld.shared.u32 %r2, [%r1];\nsetp.eq.u32 %p1, %r2, 0;\n@%p1 bra L;\nL:",
+     "uninitialised", 3, 0, 32},
+    {"one lane's poison travels through shfl to its readers",
+     "mov.u32 %r2, 1; setp.ne.u32 %p1, %r0, 5; mov.u32 %r3, s;\n@!%p1 ld.shared.u32 %r2, "
+     "[%r3];\nshfl.sync.idx.b32 %r4, %r2, 5, 31, -1;\nst.global.u32 [%x3], %r4;",
+     "uninitialised", 3, 0, 32},
+    {"poison as an address",
+     "mov.u32 %r1, s;\nld.shared.u32 %r2, [%r1+4];\nadd.u32 %r2, %r2, %r1;\nld.shared.u32 %r3, "
+     "[%r2];",
+     "uninitialised", 3, 0, 32},
+    {"a register that one path leaves unset",
+     "setp.lt.u32 %p1, %r0, 7;\n@%p1 mov.u32 %r1, 3;\nst.global.u32 [%x3], %r1;", "uninitialised",
+     2, 7, 32},
+    {"poison in a matrix operand",
+     "mov.u32 %r1, s; mov.u32 %r2, 0;\nldmatrix.sync.aligned.m8n8.x1.shared.b16 {%r3}, "
+     "[%r1];\nmma.sync.aligned.m16n8k32.row.col.f32.e4m3.e4m3.f32 {%r4,%r5,%r6,%r7}, "
+     "{%r3,%r2,%r2,%r2}, {%r2,%r2}, {%r2,%r2,%r2,%r2};",
+     "uninitialised", 2, 0, 32},
+    {"cp.async read before its wait",
+     "mov.u32 %r1, s; add.u32 %r1, %r1, %r9;\ncp.async.ca.shared.global [%r1], [%x3], "
+     "4;\ncp.async.commit_group;\nld.shared.u32 %r2, [%r1];\nst.global.u32 [%x3], %r2;",
+     "uninitialised", 4, 0, 32},
+    {"cp.async waited for one group too few",
+     "mov.u32 %r1, s; add.u32 %r1, %r1, %r9;\ncp.async.ca.shared.global [%r1], [%x3], "
+     "4;\ncp.async.commit_group;\ncp.async.wait_group 1;\nld.shared.u32 %r2, [%r1];\nst.global.u32 "
+     "[%x3], %r2;",
+     "uninitialised", 5, 0, 32},
+    {"cp.async from a misaligned source",
+     "mov.u32 %r1, s;\nadd.s64 %x4, %x0, 8;\ncp.async.cg.shared.global [%r1], [%x4], 16;",
+     "misaligned", 2, 0, 32},
+    {"a barrier that half a warp reaches while the other half is at another",
+     "setp.lt.u32 %p1, %r0, 16;\n@%p1 bra A;\nbar.sync 0;\nbra B;\nA:\nbar.sync 1;\nB:",
+     "barrier-divergence", 5, 0, 32},
+    {"two warps at different barriers",
+     "setp.lt.u32 %p1, %r0, 32;\n@%p1 bra A;\nbar.sync 1;\nbra B;\nA:\nbar.sync 2;\nB:", "deadlock",
+     5, 0, 64},
+    {"a named barrier that expects more threads than come", "bar.sync 3, 96;", "deadlock", 0, 0,
+     64},
+    {"barrier counts that do not agree",
+     "setp.lt.u32 %p1, %r0, 32;\n@%p1 bra A;\nbar.sync 1, 96;\nA:\nbar.sync 1, 64;",
+     "barrier-divergence", 2, 0, 64},
+    {"shfl from a lane that does not take part",
+     "setp.ge.u32 %p1, %r0, 16;\n@%p1 bra L;\nshfl.sync.bfly.b32 %r1, %r0, 16, 31, 0xffff;\nL:",
+     "uninitialised", 2, 0, 32},
+    {"lanes that wait for one another at two places",
+     "setp.lt.u32 %p1, %r0, 16;\n@%p1 bra A;\nbar.warp.sync -1;\nbra B;\nA:\nshfl.sync.idx.b32 "
+     "%r1, %r0, 0, 31, -1;\nB:",
+     "deadlock", 5, 0, 32},
     {"a loop without an end", "L:\nbra L;", "hang", 1, 0, 32},
     {"trap in one lane", "setp.eq.u32 %p1, %r0, 9;\n@%p1 trap;", "trap", 1, 9, 32},
-    {"a branch table overrun", "bra G;\nT: .branchtargets A, B;\nG:\nbrx.idx %r0, T;\nA:\nB:", "out-of-bounds", 3, 2, 32},
+    {"a branch table overrun",
+     "bra G;\nT: .branchtargets A, B;\nG:\nbrx.idx %r0, T;\nA:\nB:", "out-of-bounds", 3, 2, 32},
 
-    {"poison that a select drops", "mov.u32 %r1, s; ld.shared.u32 %r2, [%r1];\nsetp.eq.u32 %p1, %r0, 99;\nselp.b32 %r3, %r2, %r0, %p1;\nst.global.u32 [%x3], %r3;", NULL, 0, 0, 32},
-    {"poison that is overwritten", "mov.u32 %r1, s; ld.shared.u32 %r2, [%r1];\nmov.u32 %r2, 4;\nst.global.u32 [%x3], %r2;", NULL, 0, 0, 32},
-    {"poison copied through shared memory and never used", "mov.u32 %r1, s; ld.shared.u32 %r2, [%r1];\nst.shared.u32 [%r1+8], %r2;", NULL, 0, 0, 32},
-    {"cp.async waited for", "mov.u32 %r1, s; add.u32 %r1, %r1, %r9;\ncp.async.ca.shared.global [%r1], [%x3], 4;\ncp.async.commit_group;\ncp.async.wait_group 0;\nld.shared.u32 %r2, [%r1];\nst.global.u32 [%x3], %r2;", NULL, 0, 0, 32},
-    {"a warp that leaves before the barrier of the others", "setp.ge.u32 %p1, %r0, 32;\n@%p1 ret;\nbar.sync 0;", NULL, 0, 0, 96},
-    {"lanes that leave before the barrier of their warp", "setp.ge.u32 %p1, %r0, 20;\n@%p1 ret;\nbar.sync 0;", NULL, 0, 0, 32},
-    {"an out-of-line path that comes back to a barrier", "setp.lt.u32 %p1, %r0, 16;\n@%p1 bra FAR;\nNEAR:\nbar.sync 0;\nret;\nFAR:\nadd.u32 %r1, %r0, 1;\nbra NEAR;", NULL, 0, 0, 64},
-    {"a lane that spins until a lane behind it writes", "mov.u32 %r1, s; mov.u32 %r2, 0; st.shared.u32 [%r1], %r2;\nsetp.eq.u32 %p1, %r0, 7;\n@%p1 bra W;\nSPIN:\nld.volatile.shared.u32 %r2, [%r1];\nsetp.eq.u32 %p2, %r2, 0;\n@%p2 bra SPIN;\nret;\nW:\nmov.u32 %r3, 1;\nst.shared.u32 [%r1], %r3;", NULL, 0, 0, 32},
+    {"poison that a select drops",
+     "mov.u32 %r1, s; ld.shared.u32 %r2, [%r1];\nsetp.eq.u32 %p1, %r0, 99;\nselp.b32 %r3, %r2, "
+     "%r0, %p1;\nst.global.u32 [%x3], %r3;",
+     NULL, 0, 0, 32},
+    {"poison that is overwritten",
+     "mov.u32 %r1, s; ld.shared.u32 %r2, [%r1];\nmov.u32 %r2, 4;\nst.global.u32 [%x3], %r2;", NULL,
+     0, 0, 32},
+    {"poison copied through shared memory and never used",
+     "mov.u32 %r1, s; ld.shared.u32 %r2, [%r1];\nst.shared.u32 [%r1+8], %r2;", NULL, 0, 0, 32},
+    {"cp.async waited for",
+     "mov.u32 %r1, s; add.u32 %r1, %r1, %r9;\ncp.async.ca.shared.global [%r1], [%x3], "
+     "4;\ncp.async.commit_group;\ncp.async.wait_group 0;\nld.shared.u32 %r2, [%r1];\nst.global.u32 "
+     "[%x3], %r2;",
+     NULL, 0, 0, 32},
+    {"a warp that leaves before the barrier of the others",
+     "setp.ge.u32 %p1, %r0, 32;\n@%p1 ret;\nbar.sync 0;", NULL, 0, 0, 96},
+    {"lanes that leave before the barrier of their warp",
+     "setp.ge.u32 %p1, %r0, 20;\n@%p1 ret;\nbar.sync 0;", NULL, 0, 0, 32},
+    {"an out-of-line path that comes back to a barrier",
+     "setp.lt.u32 %p1, %r0, 16;\n@%p1 bra FAR;\nNEAR:\nbar.sync 0;\nret;\nFAR:\nadd.u32 %r1, %r0, "
+     "1;\nbra NEAR;",
+     NULL, 0, 0, 64},
+    {"a lane that spins until a lane behind it writes",
+     "mov.u32 %r1, s; mov.u32 %r2, 0; st.shared.u32 [%r1], %r2;\nsetp.eq.u32 %p1, %r0, 7;\n@%p1 "
+     "bra W;\nSPIN:\nld.volatile.shared.u32 %r2, [%r1];\nsetp.eq.u32 %p2, %r2, 0;\n@%p2 bra "
+     "SPIN;\nret;\nW:\nmov.u32 %r3, 1;\nst.shared.u32 [%r1], %r3;",
+     NULL, 0, 0, 32},
 };
 
 static hone_status run_body(ptx_bench *b, const char *body, uint32_t threads, bool checks)
@@ -98,8 +167,9 @@ START_TEST(with_checks_off_unwritten_memory_is_no_fault_but_bounds_still_are)
 {
     ptx_bench b;
 
-    ck_assert_int_eq(run_body(&b, "ld.global.u32 %r1, [%x3+256];\nst.global.u32 [%x3], %r1;", 32, false),
-                     HONE_OK);
+    ck_assert_int_eq(
+        run_body(&b, "ld.global.u32 %r1, [%x3+256];\nst.global.u32 [%x3], %r1;", 32, false),
+        HONE_OK);
     ptx_bench_close(&b);
     ck_assert_int_eq(run_body(&b, "st.global.u32 [%x3+512], %r0;", 32, false), HONE_WRONG);
     ck_assert_str_eq(b.fault.kind, "out-of-bounds");
@@ -110,13 +180,15 @@ END_TEST
 START_TEST(a_fault_names_its_warp_and_cta)
 {
     ptx_bench b;
-    static const char text[] = ".version 8.8\n.target sm_90\n.address_size 64\n.visible .entry k()\n{\n"
-                               ".reg .pred %p<9>; .reg .b32 %r<9>;\nmov.u32 %r1, %ctaid.y; setp.ne.u32 %p1, %r1, 2;\n"
-                               "@%p1 ret;\nmov.u32 %r2, %tid.x; setp.ne.u32 %p2, %r2, 70;\n@%p2 ret;\ntrap;\n}\n";
+    static const char text[] =
+        ".version 8.8\n.target sm_90\n.address_size 64\n.visible .entry k()\n{\n"
+        ".reg .pred %p<9>; .reg .b32 %r<9>;\nmov.u32 %r1, %ctaid.y; setp.ne.u32 %p1, %r1, 2;\n"
+        "@%p1 ret;\nmov.u32 %r2, %tid.x; setp.ne.u32 %p2, %r2, 70;\n@%p2 ret;\ntrap;\n}\n";
 
     ptx_bench_open(&b);
     ck_assert_int_eq(ptx_bench_load(&b, text), HONE_OK);
-    ck_assert_int_eq(ptx_bench_run(&b, "k", (uint32_t[]){5, 3, 1}, (uint32_t[]){96, 1, 1}, NULL), HONE_WRONG);
+    ck_assert_int_eq(ptx_bench_run(&b, "k", (uint32_t[]){5, 3, 1}, (uint32_t[]){96, 1, 1}, NULL),
+                     HONE_WRONG);
     ck_assert_uint_eq(b.fault.cta, 10);
     ck_assert_int_eq(b.fault.warp, 2);
     ck_assert_int_eq(b.fault.lane, 6);

@@ -1,5 +1,6 @@
-/* test_ptx_forms.c - what loads and what is refused: every tier-1 form that was ever seen in real kernels, bad
- * text with its line, unknown forms all at once, and thousands of damaged texts, none of which may crash or hang. */
+/* test_ptx_forms.c - what loads and what is refused: every tier-1 form that was ever seen in real
+ * kernels, bad text with its line, unknown forms all at once, and thousands of damaged texts, none
+ * of which may crash or hang. */
 #include "tests/emulator/ptx_bench.h"
 
 #include <check.h>
@@ -8,9 +9,9 @@
 #include <string.h>
 
 #define HEAD                                                                                       \
-    ".version 8.8\n.target sm_90\n.address_size 64\n.global .align 16 .b8 g[256];\n"                \
-    ".visible .entry k(.param .u64 data, .param .align 16 .b8 big[64])\n{\n"                        \
-    ".reg .pred %p<9>; .reg .b16 %h<9>; .reg .b32 %r<30>; .reg .b64 %x<30>;\n"                      \
+    ".version 8.8\n.target sm_90\n.address_size 64\n.global .align 16 .b8 g[256];\n"               \
+    ".visible .entry k(.param .u64 data, .param .align 16 .b8 big[64])\n{\n"                       \
+    ".reg .pred %p<9>; .reg .b16 %h<9>; .reg .b32 %r<30>; .reg .b64 %x<30>;\n"                     \
     ".shared .align 16 .b8 s[1024]; .local .align 16 .b8 l[64];\n"
 
 static char type_class(const char *type)
@@ -45,7 +46,10 @@ static int vector_of(const char *form)
 
 static const char *address_of(const char *form)
 {
-    return strstr(form, ".shared") ? "[s+16]" : strstr(form, ".local") ? "[l]" : strstr(form, ".param") ? "[big]" : "[g]";
+    return strstr(form, ".shared")  ? "[s+16]"
+           : strstr(form, ".local") ? "[l]"
+           : strstr(form, ".param") ? "[big]"
+                                    : "[g]";
 }
 
 /* Operands of the forms that follow no rule. */
@@ -91,7 +95,8 @@ static bool starts(const char *text, const char *with)
 
 static void operands_of(const char *form, char out[256])
 {
-    static const char *const one[] = {"mov.", "not.", "neg.", "abs.", "rcp.", "ex2.", "lg2.", "sqrt."};
+    static const char *const one[] = {"mov.", "not.", "neg.", "abs.",
+                                      "rcp.", "ex2.", "lg2.", "sqrt."};
     static const char *const three[] = {"fma.", "mad."};
     const char *dot = strrchr(form, '.'), *type = dot != NULL ? dot + 1 : "";
     char value[64];
@@ -139,7 +144,8 @@ static hone_status load_text(const char *text, hone_error *error, char *log, siz
     ptx_module *module = NULL;
 
     ck_assert_int_eq(memory_open(1 << 26, &memory, NULL), HONE_OK);
-    hone_status status = ptx_module_load(text, strlen(text), memory, &module, log, log_capacity, error);
+    hone_status status =
+        ptx_module_load(text, strlen(text), memory, &module, log, log_capacity, error);
     ck_assert((status == HONE_OK) == (module != NULL));
     ptx_module_unload(module, memory);
     memory_close(memory);
@@ -156,7 +162,8 @@ START_TEST(every_form_of_tier_one_loads)
         return;
     }
     char *csv = ptx_bench_file(path), *rest = NULL;
-    for (char *line = strtok_r(csv, "\n", &rest); line != NULL; line = strtok_r(NULL, "\n", &rest)) {
+    for (char *line = strtok_r(csv, "\n", &rest); line != NULL;
+         line = strtok_r(NULL, "\n", &rest)) {
         if (!starts(line, "1,")) {
             continue;
         }
@@ -166,11 +173,13 @@ START_TEST(every_form_of_tier_one_loads)
             continue; /* the test below calls functions */
         }
         operands_of(form, operands);
-        if (strcmp(form, "ld.param.v2.u32") != 0 && starts(form, "ld.param") && vector_of(form) == 1 && type_class(strrchr(form, '.') + 1) == 'x') {
+        if (strcmp(form, "ld.param.v2.u32") != 0 && starts(form, "ld.param") &&
+            vector_of(form) == 1 && type_class(strrchr(form, '.') + 1) == 'x') {
             sprintf(operands, "%%x0, [data]");
         }
         snprintf(text, sizeof text, "%s%s %s;\nEND:\nret;\n}\n", HEAD, form, operands);
-        ck_assert_msg(load_text(text, &error, NULL, 0) == HONE_OK, "%s %s: %s", form, operands, error.message);
+        ck_assert_msg(load_text(text, &error, NULL, 0) == HONE_OK, "%s %s: %s", form, operands,
+                      error.message);
         count++;
     }
     ck_assert_int_gt(count, 160);
@@ -180,8 +189,9 @@ END_TEST
 
 START_TEST(unknown_forms_are_listed_all_at_once_with_their_lines)
 {
-    static const char body[] = "wgmma.fence.sync.aligned;\nadd.s32 %r0, %r1, %r2;\n@%p0 tcgen05.wait::ld.sync.aligned;\n"
-                               "cp.async.bulk.commit_group;\nret;\n}\n";
+    static const char body[] =
+        "wgmma.fence.sync.aligned;\nadd.s32 %r0, %r1, %r2;\n@%p0 tcgen05.wait::ld.sync.aligned;\n"
+        "cp.async.bulk.commit_group;\nret;\n}\n";
     char text[2048], log[1024];
     hone_error error;
 
@@ -220,27 +230,34 @@ START_TEST(text_that_does_not_parse_is_refused_with_its_line)
     hone_error error;
 
     ck_assert_int_eq(load_text(bad[_i].text, &error, NULL, 0), HONE_BAD_TEXT);
-    ck_assert_msg(error.line == bad[_i].line, "line %d, not %d: %s", error.line, bad[_i].line, error.message);
+    ck_assert_msg(error.line == bad[_i].line, "line %d, not %d: %s", error.line, bad[_i].line,
+                  error.message);
 }
 END_TEST
 
 static const char functions[] =
     ".version 8.8\n.target sm_90\n.address_size 64\n"
-    ".global .align 4 .u32 table[4] = {5, 0x10, 7, 8};\n.const .align 8 .b8 words[4] = {1, 2, 3, 4};\n"
+    ".global .align 4 .u32 table[4] = {5, 0x10, 7, 8};\n.const .align 8 .b8 words[4] = {1, 2, 3, "
+    "4};\n"
     ".extern .func (.param .b32 r) vprintf(.param .b64 f, .param .b64 v);\n"
-    ".func (.param .b32 result) twice(.param .b32 a, .param .b64 unused)\n{\n.reg .b32 %r<4>; .reg .pred %p;\n"
+    ".func (.param .b32 result) twice(.param .b32 a, .param .b64 unused)\n{\n.reg .b32 %r<4>; .reg "
+    ".pred %p;\n"
     "ld.param.b32 %r0, [a];\nsetp.gt.s32 %p, %r0, 20;\n@%p bra BIG;\nshl.b32 %r1, %r0, 1;\n"
     "st.param.b32 [result], %r1;\nret;\nBIG:\nst.param.b32 [result], -1;\nret;\n}\n"
     ".visible .entry k(.param .u64 out)\n.maxntid 64, 1, 1\n.minnctapersm 2\n{\n"
     ".reg .b32 %r<9>; .reg .b64 %x<9>;\n.loc 1 5 3, function_name $L1, inlined_at 1 2 3\n"
-    "ld.param.u64 %x0, [out];\nmov.u32 %r0, %tid.x;\nmul.wide.u32 %x1, %r0, 4;\nadd.s64 %x0, %x0, %x1;\n"
-    "{\n.param .b32 p0; .param .b64 p1; .param .b32 back;\nst.param.b32 [p0], %r0;\nst.param.b64 [p1], %x1;\n"
+    "ld.param.u64 %x0, [out];\nmov.u32 %r0, %tid.x;\nmul.wide.u32 %x1, %r0, 4;\nadd.s64 %x0, %x0, "
+    "%x1;\n"
+    "{\n.param .b32 p0; .param .b64 p1; .param .b32 back;\nst.param.b32 [p0], %r0;\nst.param.b64 "
+    "[p1], %x1;\n"
     "call.uni (back), twice, (p0, p1);\nld.param.b32 %r1, [back];\n}\n"
-    "{\n.param .b64 p0; .param .b64 p1; .param .b32 back;\nst.param.b64 [p0], %x1;\nst.param.b64 [p1], %x1;\n"
+    "{\n.param .b64 p0; .param .b64 p1; .param .b32 back;\nst.param.b64 [p0], %x1;\nst.param.b64 "
+    "[p1], %x1;\n"
     "call.uni (back), vprintf, (p0, p1);\nld.param.b32 %r5, [back];\n}\n"
     "{\n.reg .b32 %r1; mov.u32 %r1, 77;\n}\n" /* an inner %r1 hides the outer one */
     "ld.global.u32 %r2, [table+4]; mov.u64 %x3, words; ld.const.u8 %r3, [%x3+2];\n"
-    "add.u32 %r1, %r1, %r2; add.u32 %r1, %r1, %r3; add.u32 %r1, %r1, %r5;\nst.global.u32 [%x0], %r1;\nret;\n}\n";
+    "add.u32 %r1, %r1, %r2; add.u32 %r1, %r1, %r3; add.u32 %r1, %r1, %r5;\nst.global.u32 [%x0], "
+    "%r1;\nret;\n}\n";
 
 START_TEST(functions_scopes_and_variables_work)
 {
@@ -252,7 +269,8 @@ START_TEST(functions_scopes_and_variables_work)
     ptx_bench_open(&b);
     ck_assert_msg(ptx_bench_load(&b, functions) == HONE_OK, "%s", b.error.message);
     uint64_t d = ptx_bench_buffer(&b, NULL, sizeof out);
-    ck_assert_msg(ptx_bench_run(&b, "k", (uint32_t[]){1, 1, 1}, (uint32_t[]){32, 1, 1}, (void *[]){&d}) == HONE_OK,
+    ck_assert_msg(ptx_bench_run(&b, "k", (uint32_t[]){1, 1, 1}, (uint32_t[]){32, 1, 1},
+                                (void *[]){&d}) == HONE_OK,
                   "%s", b.error.message);
     ptx_bench_read(&b, d, out, sizeof out);
     for (uint32_t n = 0; n < 32; n++) {
@@ -264,15 +282,17 @@ START_TEST(functions_scopes_and_variables_work)
     ptx_kernel_describe(ptx_module_kernel(b.module, "k"), &facts);
     ck_assert_uint_eq(facts.max_threads, 64);
     ck_assert_uint_eq(facts.params_bytes, 8);
-    ck_assert_int_eq(ptx_bench_run(&b, "k", (uint32_t[]){1, 1, 1}, (uint32_t[]){96, 1, 1}, (void *[]){&d}),
-                     HONE_BAD_ARGUMENT);
+    ck_assert_int_eq(
+        ptx_bench_run(&b, "k", (uint32_t[]){1, 1, 1}, (uint32_t[]){96, 1, 1}, (void *[]){&d}),
+        HONE_BAD_ARGUMENT);
     ptx_bench_close(&b);
 }
 END_TEST
 
 START_TEST(recursion_is_refused_by_name)
 {
-    static const char text[] = ".version 8.8\n.func f()\n{\ncall.uni f;\nret;\n}\n.entry k()\n{\ncall.uni f;\nret;\n}\n";
+    static const char text[] =
+        ".version 8.8\n.func f()\n{\ncall.uni f;\nret;\n}\n.entry k()\n{\ncall.uni f;\nret;\n}\n";
     hone_error error;
 
     ck_assert_int_eq(load_text(text, &error, NULL, 0), HONE_UNSUPPORTED);
@@ -319,9 +339,10 @@ static void damage(char *text, size_t len, uint64_t *state)
 START_TEST(damaged_text_never_crashes_or_hangs)
 {
     static const char *const seeds[] = {
-        functions, HEAD "setp.lt.s32 %p0, %r0, %r1;\n@%p0 bra END;\nld.global.v4.u32 {%r0,%r1,%r2,%r3}, [g+16];\n"
-                        "shfl.sync.bfly.b32 %r4|%p1, %r0, 1, 31, -1;\ncvt.rn.satfinite.e4m3x2.f32 %h0, %r0, %r1;\n"
-                        "mov.b64 {%r5, %r6}, %x0;\nbar.sync 0;\natom.shared.add.u32 %r7, [s], 1;\nEND:\nret;\n}\n"};
+        functions, HEAD
+        "setp.lt.s32 %p0, %r0, %r1;\n@%p0 bra END;\nld.global.v4.u32 {%r0,%r1,%r2,%r3}, [g+16];\n"
+        "shfl.sync.bfly.b32 %r4|%p1, %r0, 1, 31, -1;\ncvt.rn.satfinite.e4m3x2.f32 %h0, %r0, %r1;\n"
+        "mov.b64 {%r5, %r6}, %x0;\nbar.sync 0;\natom.shared.add.u32 %r7, [s], 1;\nEND:\nret;\n}\n"};
     char text[4096];
     uint64_t state = 12345 + (uint64_t)_i;
     int loaded = 0;
@@ -352,7 +373,8 @@ int main(void)
     tcase_set_timeout(t, 120);
     tcase_add_test(t, every_form_of_tier_one_loads);
     tcase_add_test(t, unknown_forms_are_listed_all_at_once_with_their_lines);
-    tcase_add_loop_test(t, text_that_does_not_parse_is_refused_with_its_line, 0, (int)ARRAY_LEN(bad));
+    tcase_add_loop_test(t, text_that_does_not_parse_is_refused_with_its_line, 0,
+                        (int)ARRAY_LEN(bad));
     tcase_add_test(t, functions_scopes_and_variables_work);
     tcase_add_test(t, recursion_is_refused_by_name);
     tcase_add_loop_test(t, damaged_text_never_crashes_or_hangs, 0, 4);

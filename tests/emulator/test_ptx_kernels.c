@@ -1,5 +1,5 @@
-/* test_ptx_kernels.c - whole kernels, compiled by NVRTC from sources that were written apart from the emulator,
- * against references in C. */
+/* test_ptx_kernels.c - whole kernels, compiled by NVRTC from sources that were written apart from
+ * the emulator, against references in C. */
 #include "tests/emulator/ptx_bench.h"
 #include "core/numfmt.h"
 
@@ -94,9 +94,11 @@ static void kv_quant(const char *arch)
     for (int n = 0; n < TOKENS; n++) {
         slots[n] = n == 17 ? -1 : (n * 7) % TOKENS;
     }
-    uint64_t d_kv = ptx_bench_buffer(&b, kv, sizeof kv), d_slots = ptx_bench_buffer(&b, slots, sizeof slots);
+    uint64_t d_kv = ptx_bench_buffer(&b, kv, sizeof kv),
+             d_slots = ptx_bench_buffer(&b, slots, sizeof slots);
     uint64_t d_cache = ptx_bench_buffer(&b, NULL, sizeof cache);
-    run(&b, "kv_quant", (uint32_t[]){TOKENS, 1, 1}, 160, (void *[]){&d_kv, &d_slots, &d_cache, &tokens});
+    run(&b, "kv_quant", (uint32_t[]){TOKENS, 1, 1}, 160,
+        (void *[]){&d_kv, &d_slots, &d_cache, &tokens});
     ptx_bench_read(&b, d_cache, cache, sizeof cache);
     for (int n = 0; n < TOKENS; n++) {
         if (slots[n] >= 0) {
@@ -127,7 +129,8 @@ static uint8_t random_e4m3(void)
     return (code & 0x7f) > 0x60 ? code & 0x9f : code;
 }
 
-static double gemm_reference(const uint8_t *a, const uint8_t *b, const float *sa, const float *sb, int m, int n)
+static double gemm_reference(const uint8_t *a, const uint8_t *b, const float *sa, const float *sb,
+                             int m, int n)
 {
     double sum = 0;
     for (int block = 0; block < GEMM_BLOCKS; block++) {
@@ -136,7 +139,8 @@ static double gemm_reference(const uint8_t *a, const uint8_t *b, const float *sa
             part += (double)numfmt_e4m3_decode(a[m * GEMM_K + k]) *
                     (double)numfmt_e4m3_decode(b[n * GEMM_K + k]);
         }
-        sum += part * (double)sa[m * GEMM_BLOCKS + block] * (double)sb[n / 128 * GEMM_BLOCKS + block];
+        sum +=
+            part * (double)sa[m * GEMM_BLOCKS + block] * (double)sb[n / 128 * GEMM_BLOCKS + block];
     }
     return sum;
 }
@@ -171,7 +175,8 @@ static void gemm(const char *arch, int32_t number, hone_emu_arithmetic mode, dou
     b.launch.dynamic_shared_bytes = 3 * (64 + 128) * 128;
     b.launch.arch = number;
     b.launch.arithmetic = mode;
-    run(&b, "gemm_fp8", (uint32_t[]){2, 2, 1}, 128, (void *[]){&da, &dsa, &dw, &dsb, &dd, &m, &n, &k});
+    run(&b, "gemm_fp8", (uint32_t[]){2, 2, 1}, 128,
+        (void *[]){&da, &dsa, &dw, &dsb, &dd, &m, &n, &k});
     ptx_bench_read(&b, dd, d, sizeof d);
     for (int i = 0; i < GEMM_M * GEMM_N; i++) {
         double want = gemm_reference(a, w, sa, sb, i / GEMM_N, i % GEMM_N);
@@ -207,7 +212,8 @@ static double logit(const uint8_t *q, const uint8_t *key, const float *weights)
     for (int h = 0; h < HEADS; h++) {
         double dot = 0;
         for (int z = 0; z < DEPTH; z++) {
-            dot += (double)numfmt_e4m3_decode(q[h * DEPTH + z]) * (double)numfmt_e4m3_decode(key[z]);
+            dot +=
+                (double)numfmt_e4m3_decode(q[h * DEPTH + z]) * (double)numfmt_e4m3_decode(key[z]);
         }
         sum += dot > 0 ? (double)weights[h] * dot : 0;
     }
@@ -246,7 +252,8 @@ START_TEST(indexer_logits_match_float64_and_touch_only_their_range)
     uint64_t dq = ptx_bench_buffer(&b, q, sizeof q), dk = ptx_bench_buffer(&b, keys, sizeof keys);
     uint64_t ds = ptx_bench_buffer(&b, scale, sizeof scale);
     uint64_t dw = ptx_bench_buffer(&b, weights, sizeof weights);
-    uint64_t db = ptx_bench_buffer(&b, begin, sizeof begin), de = ptx_bench_buffer(&b, end, sizeof end);
+    uint64_t db = ptx_bench_buffer(&b, begin, sizeof begin),
+             de = ptx_bench_buffer(&b, end, sizeof end);
     uint64_t dout = ptx_bench_buffer(&b, out, sizeof out);
     run(&b, "indexer_logits", (uint32_t[]){(KEYS + 127) / 128, QUERIES, 1}, 256,
         (void *[]){&dq, &dk, &ds, &dw, &db, &de, &dout, &keys_len, &stride});
@@ -314,7 +321,8 @@ START_TEST(radix_topk_chooses_a_valid_set_under_every_schedule)
     for (uint64_t seed = 0; seed < 4; seed++) {
         uint64_t di = ptx_bench_buffer(&b, NULL, sizeof chosen);
         b.launch.schedule_seed = seed;
-        run(&b, "radix_topk", (uint32_t[]){ROWS, 1, 1}, 256, (void *[]){&dx, &dl, &di, &stride, &k});
+        run(&b, "radix_topk", (uint32_t[]){ROWS, 1, 1}, 256,
+            (void *[]){&dx, &dl, &di, &stride, &k});
         ptx_bench_read(&b, di, chosen, sizeof chosen);
         for (int r = 0; r < ROWS; r++) {
             check_top(x + r * ROW_STRIDE, lengths[r], chosen + r * TOP);
