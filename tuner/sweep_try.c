@@ -41,6 +41,7 @@ hone_status sweep_record(sweep *s, const sweep_task *task, int32_t outcome, cons
                               .timer = STORE_TIMER_NONE};
 
     TRY(store_candidate_record(s->o->store, s->id, &key, &row, NULL, error));
+    TRY(store_flush(s->o->store, error)); /* committed before it is told */
     tell_outcome(s, task, outcome, reason);
 done:
     return status;
@@ -59,6 +60,7 @@ hone_status sweep_prove(sweep *s, sweep_task *task, hone_error *error)
     memset(result, 0, sizeof *result);
     TRY(s->engine.prove(s->engine.state, &trial, &task->answer, result, error));
     TRY(store_candidate_finish(s->o->store, id, &result->row, error));
+    TRY(store_flush(s->o->store, error));
     tell_outcome(s, task, result->row.outcome,
                  result->row.reason != NULL ? result->row.reason : "");
 done:
