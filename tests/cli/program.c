@@ -1,0 +1,204 @@
+/* program.c - the hone program, run from the outside in a folder of its own. */
+#include "tests/cli/program.h"
+
+#include <errno.h>
+#include <ftw.h>
+#include <spawn.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+extern char **environ;
+
+/* What a run takes from its environment; the rest of it is the place. */
+static const char *const kept[] = {"PATH", "LD_LIBRARY_PATH", "CUDA_HOME", "ASAN_OPTIONS",
+                                   "UBSAN_OPTIONS"};
+static const char *const folders[] = {"home", "data", "cache", "tmp", "work"};
+
+enum { KEPT = sizeof kept / sizeof kept[0], LINE_BYTES = 8192 };
+
+const char *place_path(const place *p, const char *relative, char *out)
+{
+    ck_assert_int_lt(snprintf(out, PROGRAM_PATH_BYTES, "%s/%s", p->folder, relative),
+                     PROGRAM_PATH_BYTES);
+    return out;
+}
+
+place place_make(void)
+{
+    place p = {"/tmp/hone-cli-XXXXXX"};
+    char path[PROGRAM_PATH_BYTES];
+
+    ck_assert_ptr_nonnull(mkdtemp(p.folder));
+    for (size_t i = 0; i < sizeof folders / sizeof folders[0]; i++) {
+        ck_assert_int_eq(mkdir(place_path(&p, folders[i], path), 0700), 0);
+    }
+    return p;
+}
+
+static int remove_entry(const char *path, const struct stat *about, int kind, struct FTW *where)
+{
+    (void)about;
+    (void)kind;
+    (void)where;
+    return remove(path);
+}
+
+void place_remove(const place *p)
+{
+    nftw(p->folder, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
+}
+
+static char *read_file(const char *path, size_t *len)
+{
+    FILE *file = fopen(path, "rb");
+    size_t capacity = 1 << 16;
+    char *text = malloc(capacity);
+
+    ck_assert_msg(file != NULL, "%s: %s", path, strerror(errno));
+    ck_assert_ptr_nonnull(text);
+    *len = 0;
+    for (size_t got = 1; got > 0; *len += got) {
+        if (capacity - *len < 2) {
+            capacity *= 2;
+            text = realloc(text, capacity);
+            ck_assert_ptr_nonnull(text);
+        }
+        got = fread(text + *len, 1, capacity - *len - 1, file);
+    }
+    text[*len] = '\0';
+    fclose(file);
+    return text;
+}
+
+void place_copy(const place *p, const char *from, const char *to)
+{
+    char source[PROGRAM_PATH_BYTES], target[PROGRAM_PATH_BYTES];
+    size_t len = 0;
+    char *bytes = read_file(place_path(p, from, source), &len);
+    FILE *file = fopen(place_path(p, to, target), "wb");
+
+    ck_assert_msg(file != NULL, "%s: %s", target, strerror(errno));
+    ck_assert_uint_eq(fwrite(bytes, 1, len, file), len);
+    ck_assert_int_eq(fclose(file), 0);
+    free(bytes);
+}
+
+/* The environment of a run, in `texts` and, ended by NULL, in `list`. */
+static void make_environment(const place *p, char texts[KEPT + 4][1024], char *list[KEPT + 5])
+{
+    static const char *const own[][2] = {
+        {"HOME", "home"}, {"XDG_DATA_HOME", "data"}, {"XDG_CACHE_HOME", "cache"}, {"TMPDIR", "tmp"}};
+    size_t len = 0;
+
+    for (size_t i = 0; i < KEPT; i++) {
+        const char *value = getenv(kept[i]);
+        if (value != NULL) {
+            snprintf(texts[len], sizeof texts[len], "%s=%s", kept[i], value);
+            len++;
+        }
+    }
+    for (size_t i = 0; i < sizeof own / sizeof own[0]; i++) {
+        snprintf(texts[len], sizeof texts[len], "%s=%s/%s", own[i][0], p->folder, own[i][1]);
+        len++;
+    }
+    for (size_t i = 0; i < len; i++) {
+        list[i] = texts[i];
+    }
+    list[len] = NULL;
+}
+
+pid_t program_start(const place *p, const char *line)
+{
+    const char *binary = getenv("HONE_BINARY_DIR");
+    char command[LINE_BYTES], shell[] = "/bin/sh", option[] = "-c";
+    char texts[KEPT + 4][1024];
+    char *list[KEPT + 5];
+    posix_spawnattr_t attributes;
+    pid_t child = 0;
+
+    ck_assert_msg(binary != NULL, "set HONE_BINARY_DIR to the build folder");
+    ck_assert_int_lt(snprintf(command, sizeof command,
+                              "hone() { \"$HONE\" \"$@\"; }; HONE='%s/cli/hone'; cd '%s/work' && { "
+                              "%s\n} >'%s/out' 2>'%s/err' </dev/null",
+                              binary, p->folder, line, p->folder, p->folder),
+                     LINE_BYTES);
+    make_environment(p, texts, list);
+    char *const arguments[] = {shell, option, command, NULL};
+    posix_spawnattr_init(&attributes);
+    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
+    posix_spawnattr_setpgroup(&attributes, 0);
+    ck_assert_int_eq(posix_spawn(&child, shell, NULL, &attributes, arguments, list), 0);
+    posix_spawnattr_destroy(&attributes);
+    return child;
+}
+
+program_run program_wait(const place *p, pid_t group)
+{
+    program_run r = {.exit_status = -1};
+    char path[PROGRAM_PATH_BYTES];
+    size_t len = 0;
+    int state = 0;
+
+    while (waitpid(group, &state, 0) < 0) {
+        ck_assert_int_eq(errno, EINTR);
+    }
+    r.exit_status = WIFEXITED(state) ? WEXITSTATUS(state) : -1;
+    r.signal = WIFSIGNALED(state) ? WTERMSIG(state) : 0;
+    r.out = read_file(place_path(p, "out", path), &len);
+    r.err = read_file(place_path(p, "err", path), &len);
+    return r;
+}
+
+program_run program_call(const place *p, const char *format, ...)
+{
+    char line[LINE_BYTES];
+    va_list rest;
+
+    va_start(rest, format);
+    ck_assert_int_lt(vsnprintf(line, sizeof line, format, rest), LINE_BYTES);
+    va_end(rest);
+    return program_wait(p, program_start(p, line));
+}
+
+void program_free(program_run *r)
+{
+    free(r->out);
+    free(r->err);
+    *r = (program_run){0};
+}
+
+json_t *program_json(const place *p, const char *line)
+{
+    json_error_t error;
+    program_run r = program_call(p, "%s", line);
+
+    ck_assert_msg(r.exit_status == 0, "%s: exit %d: %s", line, r.exit_status, r.err);
+    json_t *root = json_loads(r.out, JSON_REJECT_DUPLICATES, &error);
+    ck_assert_msg(root != NULL, "%s: line %d: %s", line, error.line, error.text);
+    program_free(&r);
+    return root;
+}
+
+bool program_says(const program_run *r, const char *words)
+{
+    return strstr(r->out, words) != NULL || strstr(r->err, words) != NULL;
+}
+
+int program_suite(const char *name, TCase *tests)
+{
+    Suite *suite = suite_create(name);
+    SRunner *runner = srunner_create(suite);
+
+    srunner_set_fork_status(runner, CK_NOFORK); /* the place belongs to this process */
+    tcase_set_timeout(tests, 0);                /* ctest has the limit */
+    suite_add_tcase(suite, tests);
+    srunner_run_all(runner, CK_ENV);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed != 0;
+}
