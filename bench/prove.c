@@ -7,8 +7,8 @@
 #include <string.h>
 
 /* Emulated launches up to this much work run whole, on several kinds of inputs; larger ones on
- * sampled CTAs. */
-#define WHOLE_MACS     (1 << 27)
+ * sampled CTAs. Four whole runs of 2^25 MACs take an emulated device a third of a second. */
+#define WHOLE_MACS     (1 << 25)
 #define WHOLE_ELEMENTS (1 << 20)
 
 /* CTAs of a sample. A CTA of a quantiser is a few hundred elements, one of a matrix product a
@@ -39,16 +39,21 @@ static const inputs_kind *kinds_of(const hone_problem *problem)
     return adds ? kinds_accumulate : kinds;
 }
 
+/* Multiply-adds of a product as tiles do it: matrix instructions have 16 rows, also for one token.
+ */
+static double padded_macs(const hone_fp8_gemm *p)
+{
+    return (double)((p->m + 15) / 16 * 16) * (double)p->n * (double)p->k * (double)p->batch;
+}
+
 static bool is_large(const device *d, const hone_problem *problem)
 {
     const hone_act_quant *act = &problem->as.act_quant;
-    double flop = 0.0, bytes = 0.0;
 
     if (d->driver->emu == NULL) {
         return false;
     }
-    problem_work(problem, &flop, &bytes);
-    return (problem->op == HONE_OP_FP8_GEMM && flop > 2.0 * WHOLE_MACS) ||
+    return (problem->op == HONE_OP_FP8_GEMM && padded_macs(&problem->as.fp8_gemm) > WHOLE_MACS) ||
            (problem->op == HONE_OP_ACT_QUANT && act->m * act->k > WHOLE_ELEMENTS);
 }
 

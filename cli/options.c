@@ -292,6 +292,7 @@ int options_fail(const hone_error *error)
         {HONE_STORE_BUSY, CLI_ENVIRONMENT}, {HONE_IO, CLI_ENVIRONMENT},
         {HONE_COMPILE, CLI_FAILED},         {HONE_WRONG, CLI_FAILED},
         {HONE_NOT_FOUND, CLI_FAILED},       {HONE_STORE_DAMAGED, CLI_FAILED},
+        {HONE_CANCELLED, CLI_FAILED},
     };
 
     fputs("hone: ", stderr);
