@@ -91,8 +91,10 @@ void place_copy(const place *p, const char *from, const char *to)
 /* The environment of a run, in `texts` and, ended by NULL, in `list`. */
 static void make_environment(const place *p, char texts[KEPT + 4][1024], char *list[KEPT + 5])
 {
-    static const char *const own[][2] = {
-        {"HOME", "home"}, {"XDG_DATA_HOME", "data"}, {"XDG_CACHE_HOME", "cache"}, {"TMPDIR", "tmp"}};
+    static const char *const own[][2] = {{"HOME", "home"},
+                                         {"XDG_DATA_HOME", "data"},
+                                         {"XDG_CACHE_HOME", "cache"},
+                                         {"TMPDIR", "tmp"}};
     size_t len = 0;
 
     for (size_t i = 0; i < KEPT; i++) {
@@ -112,7 +114,7 @@ static void make_environment(const place *p, char texts[KEPT + 4][1024], char *l
     list[len] = NULL;
 }
 
-pid_t program_start(const place *p, const char *line)
+pid_t program_start(const place *p, const char *name, const char *line)
 {
     const char *binary = getenv("HONE_BINARY_DIR");
     char command[LINE_BYTES], shell[] = "/bin/sh", option[] = "-c";
@@ -122,11 +124,11 @@ pid_t program_start(const place *p, const char *line)
     pid_t child = 0;
 
     ck_assert_msg(binary != NULL, "set HONE_BINARY_DIR to the build folder");
-    ck_assert_int_lt(snprintf(command, sizeof command,
-                              "hone() { \"$HONE\" \"$@\"; }; HONE='%s/cli/hone'; cd '%s/work' && { "
-                              "%s\n} >'%s/out' 2>'%s/err' </dev/null",
-                              binary, p->folder, line, p->folder, p->folder),
-                     LINE_BYTES);
+    int len = snprintf(command, sizeof command,
+                       "hone() { \"$HONE\" \"$@\"; }; HONE='%s/cli/hone'; cd '%s/work'; "
+                       "exec >'%s/%s.out' 2>'%s/%s.err' </dev/null; %s",
+                       binary, p->folder, p->folder, name, p->folder, name, line);
+    ck_assert_int_lt(len, LINE_BYTES);
     make_environment(p, texts, list);
     char *const arguments[] = {shell, option, command, NULL};
     posix_spawnattr_init(&attributes);
@@ -137,10 +139,10 @@ pid_t program_start(const place *p, const char *line)
     return child;
 }
 
-program_run program_wait(const place *p, pid_t group)
+program_run program_wait(const place *p, const char *name, pid_t group)
 {
     program_run r = {.exit_status = -1};
-    char path[PROGRAM_PATH_BYTES];
+    char path[PROGRAM_PATH_BYTES], file[64];
     size_t len = 0;
     int state = 0;
 
@@ -149,8 +151,10 @@ program_run program_wait(const place *p, pid_t group)
     }
     r.exit_status = WIFEXITED(state) ? WEXITSTATUS(state) : -1;
     r.signal = WIFSIGNALED(state) ? WTERMSIG(state) : 0;
-    r.out = read_file(place_path(p, "out", path), &len);
-    r.err = read_file(place_path(p, "err", path), &len);
+    snprintf(file, sizeof file, "%s.out", name);
+    r.out = read_file(place_path(p, file, path), &len);
+    snprintf(file, sizeof file, "%s.err", name);
+    r.err = read_file(place_path(p, file, path), &len);
     return r;
 }
 
@@ -162,7 +166,7 @@ program_run program_call(const place *p, const char *format, ...)
     va_start(rest, format);
     ck_assert_int_lt(vsnprintf(line, sizeof line, format, rest), LINE_BYTES);
     va_end(rest);
-    return program_wait(p, program_start(p, line));
+    return program_wait(p, "call", program_start(p, "call", line));
 }
 
 void program_free(program_run *r)

@@ -1,7 +1,7 @@
 /* program.h - the hone program, run from the outside in a folder of its own.
  *
- * A place holds everything that a run may write: home, data, cache, temporary files. A failure of the harness itself
- * ends the test. */
+ * A place holds everything that a run may write: home, data, cache, temporary files. A failure of
+ * the harness itself ends the test. */
 #ifndef HONE_TESTS_CLI_PROGRAM_H
 #define HONE_TESTS_CLI_PROGRAM_H
 
@@ -17,8 +17,8 @@ typedef struct place {
     char folder[128];
 } place;
 
-/* A fresh folder with home, data, cache, tmp and work (the current directory of runs); removed with all that lies in
- * it. */
+/* A fresh folder with home, data, cache, tmp and work (the current directory of runs); removed with
+ * all that lies in it. */
 place place_make(void);
 void place_remove(const place *p);
 /* A path below the place's folder; `out` has PROGRAM_PATH_BYTES. */
@@ -40,12 +40,14 @@ program_run program_call(const place *p, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 void program_free(program_run *r);
 
-/* The same in two steps, for a run that is to be disturbed: `line` starts in a process group of its own, whose id is
- * the answer. */
-pid_t program_start(const place *p, const char *line);
-program_run program_wait(const place *p, pid_t group);
+/* The same in two steps, for a run that is to be disturbed: `line` starts in a process group of its
+ * own, whose id is the answer. What it prints lies in files NAME.out and NAME.err meanwhile, so
+ * that others can run beside it. */
+pid_t program_start(const place *p, const char *name, const char *line);
+program_run program_wait(const place *p, const char *name, pid_t group);
 
-/* A run that ends with 0, and whose standard output is one JSON document. Caller drops it with json_decref. */
+/* A run that ends with 0, and whose standard output is one JSON document. Caller drops it with
+ * json_decref. */
 json_t *program_json(const place *p, const char *line);
 
 /* Whether both streams together hold `words`. */

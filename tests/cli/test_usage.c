@@ -1,4 +1,5 @@
-/* test_usage.c - help, wrong usage and what is not there: every command's texts and exit statuses. */
+/* test_usage.c - help, wrong usage and what is not there: every command's texts and exit statuses.
+ */
 #include "tests/cli/program.h"
 
 #include <stdio.h>
@@ -45,7 +46,8 @@ START_TEST(help_names_every_option)
 }
 END_TEST
 
-/* What was given, how it ends, and what the error must name: the input, and the rule or the remedy. */
+/* What was given, how it ends, and what the error must name: the input, and the rule or the remedy.
+ */
 static const struct {
     const char *line;
     int exit_status;
@@ -126,8 +128,9 @@ END_TEST
 START_TEST(a_file_that_is_no_store_is_refused)
 {
     program_run r = program_call(
-        &here, "printf 'this is a letter, and no store of anything at all\\n' >letter; hone %s "
-               "--store letter",
+        &here,
+        "printf 'this is a letter, and no store of anything at all\\n' >letter; hone %s "
+        "--store letter",
         readers[_i]);
 
     ck_assert_msg(r.exit_status != 0 && r.exit_status != -1, "%s: exit %d", readers[_i],

@@ -1,6 +1,9 @@
-# The hone program from the outside.
+# The hone program from the outside; under the label rel: killed, interrupted, on damaged files.
 set(cli_suite cli/program.c)
 hone_test(cli usage LINK hone_core PkgConfig::JANSSON SOURCES ${cli_suite})
-foreach(module usage)
+hone_test(cli flow LINK hone_core PkgConfig::JANSSON SOURCES ${cli_suite} TIMEOUT 600)
+hone_test(cli trouble LINK hone_core PkgConfig::JANSSON SOURCES ${cli_suite} LABELS rel TIMEOUT 900)
+hone_test(cli kill LINK hone_core PkgConfig::JANSSON PkgConfig::SQLITE SOURCES ${cli_suite} LABELS rel TIMEOUT 1800)
+foreach(module usage flow trouble kill)
   add_dependencies(test_cli_${module} hone hone-worker hone_emu)
 endforeach()
