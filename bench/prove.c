@@ -7,8 +7,8 @@
 #include <string.h>
 
 /* Emulated launches up to this much work run whole, on several kinds of inputs; larger ones on
- * sampled CTAs. Four whole runs of 2^25 MACs take an emulated device a third of a second. */
-#define WHOLE_MACS     (1 << 25)
+ * sampled CTAs. Four whole runs of them take an emulated device half a second. */
+#define WHOLE_MACS     (3 << 24)
 #define WHOLE_ELEMENTS (1 << 20)
 
 /* CTAs of a sample. A CTA of a quantiser is a few hundred elements, one of a matrix product a
