@@ -191,3 +191,16 @@ void problem_work(const hone_problem *problem, double *flop, double *bytes)
         *flop = 2.0 * (double)p->batch * (double)p->m * (double)p->n * (double)p->k;
     }
 }
+
+bool problem_is_empty(const hone_problem *problem)
+{
+    size_t count = 0;
+    const problem_field *fields = problem_fields(problem->op, &count);
+
+    for (size_t i = 0; i < count; i++) {
+        if (fields[i].bucket && problem_field_get(problem, &fields[i]) == 0) {
+            return true;
+        }
+    }
+    return false;
+}

@@ -74,7 +74,7 @@ static const char *const page_layout_names[] = {
 static const problem_field fp8_gemm_fields[] = {
     SIZE(fp8_gemm, "m", m, 0, true, true),
     SIZE(fp8_gemm, "n", n, 1, true, false),
-    SIZE(fp8_gemm, "k", k, 1, true, false),
+    SIZE(fp8_gemm, "k", k, 0, true, false),
     BATCH(fp8_gemm),
     QUANT(fp8_gemm, a),
     QUANT(fp8_gemm, b),

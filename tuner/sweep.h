@@ -40,7 +40,7 @@ typedef struct sweep_options {
 } sweep_options;
 
 typedef struct sweep_summary {
-    uint64_t problems, winners;           /* winners: problems that have one now */
+    uint64_t problems, winners;           /* winners: problems that have one now, or that launch nothing */
     uint64_t settled;                     /* problems that had nothing left to do */
     uint64_t tried, ok, rejected, pruned; /* candidates of this run */
     uint64_t generation;                  /* 0: none was packed */

@@ -165,7 +165,8 @@ hone_status sweep_lay_out(sweep *s, size_t index, hone_error *error)
     uint64_t expected = group->finished < s->o->budget ? s->o->budget - group->finished : 0;
 
     group->laid_out = true;
-    if (is_settled(s, group)) {
+    /* A problem that launches nothing needs no winner. */
+    if (is_settled(s, group) || problem_is_empty(group->problem)) {
         group->ended = true;
         s->summary.settled++;
         s->summary.winners++;
