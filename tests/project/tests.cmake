@@ -1,2 +1,4 @@
-# What holds for the project as a whole: the include graph, the README's commands.
+# What holds for the project as a whole: the include graph, every pair of values proved, the README's commands.
 hone_test(project includes LINK hone_core)
+hone_test(project pairs LINK hone_tuner SOURCES project/pairs.c LABELS rel TIMEOUT 1200)
+add_dependencies(test_project_pairs hone_emu hone-worker)

@@ -1,0 +1,213 @@
+/* test_pairs.c - every template is right on emulated GPUs, with the tensor cores' own arithmetic,
+ * wherever two values of any two axes of problem, device and config meet. */
+#include "tests/project/pairs.h"
+
+#include "tuner/engine.h"
+
+#include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define SIZES "1", "15", "16", "17", "64", "127", "128", "129"
+
+static const pairs_axis gemm[] = {
+    {"m", {SIZES}, true},
+    {"n", {"33", "127", "128", "129", "576"}, false},
+    {"k", {"32", "64", "128", "160", "192", "576"}, true},
+    {"recipe",
+     {"f32-1x128-128x128", "f32-1x128-1x128", "f32-1x32-32x32", "f32-1x32-1x32", "ue8m0-1x32-32x32",
+      "ue8m0-1x32-1x32"},
+     false},
+    {"out", {"bf16", "f32"}, true},
+    {"order", {"any", "fixed"}, false},
+    {"accumulate", {"0", "1"}, true},
+    {"a_scale_layout", {"row", "col", "tma", "packed"}, true},
+    {"b_scale_layout", {"row", "col", "tma", "packed"}, true},
+};
+static const pairs_axis act[] = {
+    {"m", {SIZES}, true},
+    {"k", {"32", "128", "160", "192", "384", "576", "1024"}, false},
+    {"in", {"bf16", "f16", "f32"}, false},
+    {"group", {"32", "128"}, false},
+    {"scale", {"f32", "ue8m0"}, false},
+    {"scale_layout", {"row", "col", "tma", "packed"}, false},
+    {"rule", {"pow2_amax", "raw_amax", "pow2_scale", "raw_tiny"}, true},
+};
+static const pairs_axis kv[] = {
+    {"tokens", {SIZES}, true},
+    {"pages", {"1", "3", "9"}, true},
+    {"page_size", {"1", "32", "64", "128"}, true},
+    {"record_format", {"index_132", "v32_656", "v41_528"}, false},
+    {"record_layout", {"split", "interleaved"}, true},
+    {"record_rule", {"pow2_amax", "raw_amax", "pow2_scale", "raw_tiny"}, true},
+};
+
+#define LEN(list) (sizeof(list) / sizeof(list)[0])
+
+static const struct {
+    const char *template_name, *op;
+    const pairs_axis *axes;
+    size_t axes_len;
+} rows[] = {
+    {"fp8_gemm/mma_sync", "fp8_gemm", gemm, LEN(gemm)},
+    {"act_quant/groups", "act_quant", act, LEN(act)},
+    {"kv_quant/tokens", "kv_quant", kv, LEN(kv)},
+};
+
+/* Their tensor cores keep 13 and 25 bits. */
+static const char *const specs[] = {"emu:rtx4090", "emu:h20"};
+enum { DEVICES = 2, AHEAD = 8 };
+
+static templates *all;
+static device *devices[DEVICES];
+static engine engines[DEVICES];
+static char cache[] = "/tmp/hone-pairs-XXXXXX";
+
+/* One case on its way: compiled ahead, proved in order. */
+typedef struct flight {
+    const pairs_case *of;
+    plan plan;
+    engine_trial trial;
+    engine_answer answer;
+    bool answered;
+} flight;
+
+static void submit(const manifest *m, const pairs_case *c, flight *out)
+{
+    hone_error error = {0};
+    engine *e = &engines[c->device];
+
+    *out = (flight){.of = c};
+    ck_assert_msg(manifest_plan(m, &c->problem, &devices[c->device]->gpu.facts, &c->config,
+                                &out->plan, &error) == HONE_OK,
+                  "%s", error.message);
+    out->trial = (engine_trial){&out->of->problem, m, &out->plan, 7};
+    ck_assert_msg(e->submit(e->state, &out->trial, (uint64_t)(uintptr_t)out, &error) == HONE_OK,
+                  "%s", error.message);
+}
+
+static void describe(const manifest *m, const flight *f, char *text, size_t capacity)
+{
+    char problem[512] = "", parameters[512] = "";
+
+    hone_problem_format(&f->of->problem, problem, sizeof problem, NULL);
+    manifest_config_format(m, &f->of->config, parameters, sizeof parameters, NULL);
+    snprintf(text, capacity, "%s on %s, %s", problem, specs[f->of->device], parameters);
+}
+
+/* Wait for its compile, prove it. 1 when it is not proved: the reason is printed. */
+static size_t settle(const manifest *m, flight *f)
+{
+    hone_error error = {0};
+    engine *e = &engines[f->of->device];
+    engine_result *result = calloc(1, sizeof *result);
+    char text[1200];
+    bool proved = false;
+
+    ck_assert_ptr_nonnull(result);
+    while (!f->answered) {
+        engine_answer answer;
+        ck_assert_msg(e->wait(e->state, &answer, &error) == HONE_OK, "%s", error.message);
+        flight *ended = (flight *)(uintptr_t)answer.tag;
+        ended->answer = answer;
+        ended->answered = true;
+    }
+    if (f->answer.outcome == STORE_OK) {
+        ck_assert_msg(e->prove(e->state, &f->trial, &f->answer, result, &error) == HONE_OK, "%s",
+                      error.message);
+        proved = result->row.outcome == STORE_OK;
+    }
+    if (!proved) {
+        describe(m, f, text, sizeof text);
+        printf("NOT PROVED %s: %s\n", text,
+               f->answer.outcome == STORE_OK ? result->reason : f->answer.reason);
+    }
+    e->discard(e->state, &f->answer);
+    free(result);
+    return !proved;
+}
+
+START_TEST(every_pair_is_proved)
+{
+    const manifest *m = templates_find(all, rows[_i].template_name);
+    flight *flights = calloc(AHEAD, sizeof *flights);
+    size_t submitted = 0, failed = 0;
+
+    ck_assert_ptr_nonnull(m);
+    ck_assert_ptr_nonnull(flights);
+    const pairs_request request = {.m = m,
+                                   .op = rows[_i].op,
+                                   .axes = rows[_i].axes,
+                                   .axes_len = rows[_i].axes_len,
+                                   .devices = {&devices[0]->gpu.facts, &devices[1]->gpu.facts},
+                                   .devices_len = DEVICES};
+    pairs_set set = pairs_cover(&request);
+    ck_assert_uint_gt(set.len, 0);
+    for (size_t i = 0; i < set.len; i++) {
+        for (; submitted < set.len && submitted < i + AHEAD; submitted++) {
+            submit(m, &set.cases[submitted], &flights[submitted % AHEAD]);
+        }
+        failed += settle(m, &flights[i % AHEAD]);
+    }
+    printf("%s: %zu pairs of values in %zu cases, %zu not proved\n", rows[_i].template_name,
+           set.pairs, set.len, failed);
+    ck_assert_uint_eq(failed, 0);
+    pairs_free(&set);
+    free(flights);
+}
+END_TEST
+
+static void setup(void)
+{
+    hone_error error = {0};
+    const char *binary = getenv("HONE_BINARY_DIR");
+    char worker[512];
+
+    /* Compiled here and now: the user's cache is left alone. */
+    ck_assert_ptr_nonnull(mkdtemp(cache));
+    setenv("XDG_CACHE_HOME", cache, 1);
+    snprintf(worker, sizeof worker, "%s/runtime/hone-worker", binary != NULL ? binary : ".");
+    setenv("HONE_WORKER", worker, 1);
+    ck_assert_msg(templates_open(&all, &error) == HONE_OK, "%s", error.message);
+    for (size_t i = 0; i < DEVICES; i++) {
+        ck_assert_msg(device_open(specs[i], &devices[i], &error) == HONE_OK, "%s", error.message);
+        const engine_options options = {.device = devices[i], .templates = all};
+        ck_assert_msg(engine_open_device(&options, &engines[i], &error) == HONE_OK, "%s",
+                      error.message);
+    }
+}
+
+static void teardown(void)
+{
+    char path[512];
+    static const char *const left[] = {"/hone/kernels.db", "/hone/kernels.db.lock", "/hone", ""};
+
+    for (size_t i = 0; i < DEVICES; i++) {
+        engines[i].close(engines[i].state);
+        device_close(devices[i]);
+    }
+    templates_close(all);
+    for (size_t i = 0; i < LEN(left); i++) {
+        snprintf(path, sizeof path, "%s%s", cache, left[i]);
+        remove(path);
+    }
+}
+
+int main(void)
+{
+    Suite *suite = suite_create("project/pairs");
+    TCase *tests = tcase_create("pairs");
+    SRunner *runner = srunner_create(suite);
+
+    srunner_set_fork_status(runner, CK_NOFORK); /* the workers belong to this process */
+    tcase_add_unchecked_fixture(tests, setup, teardown);
+    tcase_set_timeout(tests, 0);
+    tcase_add_loop_test(tests, every_pair_is_proved, 0, (int)LEN(rows));
+    suite_add_tcase(suite, tests);
+    srunner_run_all(runner, CK_ENV);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed != 0;
+}
