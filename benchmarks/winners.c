@@ -2,7 +2,6 @@
 #include "benchmarks/winners.h"
 
 #include "runtime/default.h"
-#include "tests/runtime/jit_fixture.h"
 #include "tests/runtime/store_fixture.h"
 
 #include <stdio.h>
@@ -52,7 +51,7 @@ winners *winners_make(void)
                                    .config = config_text,
                                    .time_ns = 1000 + i};
     }
-    w->folder = jit_fixture_folder("hone-winners");
+    folder_make(w->folder);
     snprintf(w->store, sizeof w->store, "%s/hone.db", w->folder);
     snprintf(w->cache, sizeof w->cache, "%s/kernels.db", w->folder);
     if (!store_fixture_write(w->store, list, WINNERS_COUNT)) {
@@ -64,7 +63,7 @@ winners *winners_make(void)
 
 void winners_remove(winners *w)
 {
-    jit_fixture_remove(w->folder);
+    folder_remove(w->folder);
     free(w);
 }
 

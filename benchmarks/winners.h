@@ -4,11 +4,12 @@
 #define HONE_BENCHMARKS_WINNERS_H
 
 #include "include/hone.h"
+#include "tests/support/folder.h"
 
 #define WINNERS_COUNT 10000
 
 typedef struct winners {
-    char *folder;
+    char folder[FOLDER_BYTES];
     char store[1024], cache[1024];
     hone_problem problems[WINNERS_COUNT];
 } winners;

@@ -1,5 +1,5 @@
 /* naive.c - kernels' plain doubles. Index formulas are kernels.md's, written out, not core's. */
-#include "naive.h"
+#include "tests/bench/naive.h"
 
 #include "core/numfmt.h"
 

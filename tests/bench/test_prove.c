@@ -2,6 +2,7 @@
  * timed, mutants of the source are refused, faults are named. */
 #include "bench/prove_parts.h"
 #include "runtime/default.h"
+#include "tests/support/suite.h"
 
 #include <check.h>
 #include <stdio.h>
@@ -250,13 +251,10 @@ static void use_build(const char *variable, const char *file)
 
 int main(void)
 {
-    Suite *suite = suite_create("prove");
     TCase *tests = tcase_create("prove");
-    SRunner *runner = NULL;
     hone_error error = {0};
     const jit_options options = {.workers = 1, .no_cache = true};
     jit_version version;
-    int failed = 0;
 
     use_build("HONE_EMU_PATH", "emulator/libhone_emu.so");
     use_build("HONE_WORKER", "runtime/hone-worker");
@@ -269,20 +267,13 @@ int main(void)
         printf("SKIP prove: %s\n", error.message);
         return 0;
     }
-    tcase_set_timeout(tests, 120);
     tcase_add_loop_test(tests, a_template_is_proved_and_gets_a_modelled_time, 0, ARRAY_LEN(right));
     tcase_add_loop_test(tests, a_mutant_of_a_template_is_refused, 0, ARRAY_LEN(mutants));
     tcase_add_test(tests, one_prover_serves_many_candidates);
     tcase_add_test(tests, a_launch_that_fails_is_an_outcome_and_the_next_one_works);
     tcase_add_test(tests, samples_are_distinct_and_hold_both_ends);
-    suite_add_tcase(suite, tests);
-    runner = srunner_create(suite);
-    srunner_set_fork_status(runner,
-                            CK_NOFORK); /* the compiler's threads would not live in a child */
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
+    const int result = suite_run_here("bench/prove", tests); /* the compiler has threads */
     jit_close(compiler);
     templates_close(all);
-    return failed == 0 ? 0 : 1;
+    return result;
 }

@@ -1,10 +1,11 @@
 /* test_reference.c - the references against results worked out by hand and the field's cases
  * (cases.md). */
-#include "naive.h"
+#include "tests/bench/naive.h"
 
 #include "bench/reference.h"
 #include "bench/verify.h"
 #include "core/numfmt.h"
+#include "tests/support/suite.h"
 
 #include <check.h>
 #include <math.h>
@@ -316,10 +317,7 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("reference");
     TCase *tests = tcase_create("reference");
-    SRunner *runner = NULL;
-    int failed = 0;
 
     tcase_set_timeout(tests, 60);
     tcase_add_loop_test(tests, a_row_of_ones_is_its_length, 0, 4);
@@ -332,10 +330,5 @@ int main(void)
     tcase_add_test(tests, a_padded_page_stride_leaves_the_padding);
     tcase_add_test(tests, inputs_are_the_same_for_a_seed_and_poisoned_elsewhere);
     tcase_add_loop_test(tests, slots_are_distinct_and_hold_the_corners, 0, 3);
-    suite_add_tcase(suite, tests);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? 0 : 1;
+    return suite_run("bench/reference", tests);
 }

@@ -1,5 +1,7 @@
 /* Claims about reports: complete, neutral, and never a modelled time among measured ones. */
 #include "bench/report.h"
+#include "tests/support/folder.h"
+#include "tests/support/suite.h"
 
 #include <check.h>
 #include <jansson.h>
@@ -8,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-static char folder[64];
+static char folder[FOLDER_BYTES];
 static store *open_store;
 static device_kind tuned;
 static hone_error error;
@@ -60,7 +62,7 @@ static void add_candidate(size_t index, int64_t sweep, int64_t device)
 
 static void setup(void)
 {
-    char path[128];
+    char path[1024];
     int64_t sweep = 0, device = 0;
     store_sweep about = {.command = "test", .nvrtc = "13.0.88", .driver = 13000};
     device_facts facts = {.name = "NVIDIA H20",
@@ -71,9 +73,7 @@ static void setup(void)
                           .mem_bytes_per_s = 4000000000000,
                           .emulated = true};
 
-    snprintf(folder, sizeof folder, "%s/hone-report-XXXXXX",
-             getenv("TMPDIR") != NULL ? getenv("TMPDIR") : "/tmp");
-    ck_assert_ptr_nonnull(mkdtemp(folder));
+    folder_make(folder);
     snprintf(path, sizeof path, "%s/store.db", folder);
     OK(store_open(path, STORE_WRITE, &open_store, &error));
     OK(store_sweep_begin(open_store, &about, &sweep, &error));
@@ -88,11 +88,8 @@ static void setup(void)
 
 static void teardown(void)
 {
-    char command[96];
-
     OK(store_close(open_store, &error));
-    snprintf(command, sizeof command, "rm -r '%s'", folder);
-    ck_assert_int_eq(system(command), 0);
+    folder_remove(folder);
 }
 
 static char *text_of(const report *r, bool details)
@@ -200,18 +197,13 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("report");
     TCase *tests = tcase_create("report");
+
     tcase_add_checked_fixture(tests, setup, teardown);
     tcase_add_test(tests, every_problem_is_in_it_with_its_winner_or_its_reason);
     tcase_add_test(tests, means_of_modelled_and_measured_times_stay_apart);
     tcase_add_test(tests, control_characters_of_a_store_reach_no_terminal);
     tcase_add_test(tests, json_says_the_same);
     tcase_add_test(tests, a_device_is_chosen_by_its_kind);
-    suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? 0 : 1;
+    return suite_run("bench/report", tests);
 }

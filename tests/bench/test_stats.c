@@ -1,6 +1,7 @@
 /* test_stats.c - summaries of samples, and rooflines of known problems. */
 #include "bench/roofline.h"
 #include "bench/stats.h"
+#include "tests/support/suite.h"
 
 #include <check.h>
 #include <math.h>
@@ -82,20 +83,12 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("stats");
     TCase *tests = tcase_create("stats");
-    SRunner *runner = NULL;
-    int failed = 0;
 
     tcase_add_loop_test(tests, summaries_are_what_they_say, 0, sizeof cases / sizeof cases[0]);
     tcase_add_test(tests, nothing_has_no_summary);
     tcase_add_loop_test(tests, a_roof_is_the_slower_of_compute_and_memory, 0,
                         sizeof roofs / sizeof roofs[0]);
     tcase_add_test(tests, an_unknown_peak_gives_no_roof);
-    suite_add_tcase(suite, tests);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? 0 : 1;
+    return suite_run("bench/stats", tests);
 }

@@ -1,8 +1,9 @@
 /* test_verify.c - verification passes what is right and refuses each seeded fault, by name. */
-#include "naive.h"
+#include "tests/bench/naive.h"
 
 #include "bench/verify.h"
 #include "core/numfmt.h"
+#include "tests/support/suite.h"
 
 #include <check.h>
 #include <stdlib.h>
@@ -288,10 +289,7 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("verify");
     TCase *tests = tcase_create("verify");
-    SRunner *runner = NULL;
-    int failed = 0;
 
     tcase_set_timeout(tests, 60);
     tcase_add_loop_test(tests, each_fault_is_refused_and_what_is_right_passes, 0, ARRAY_LEN(cases));
@@ -302,10 +300,5 @@ int main(void)
     tcase_add_test(tests, a_raw_scale_may_be_one_unit_off_and_no_more);
     tcase_add_test(tests, padding_scales_must_be_one);
     tcase_add_test(tests, a_red_zone_tells_where_it_was_hit);
-    suite_add_tcase(suite, tests);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? 0 : 1;
+    return suite_run("bench/verify", tests);
 }

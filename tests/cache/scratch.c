@@ -1,8 +1,8 @@
 /* scratch.c - see scratch.h. */
-#include "scratch.h"
+#include "tests/cache/scratch.h"
+#include "tests/support/file.h"
 
 #include <check.h>
-#include <dirent.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,28 +15,24 @@ static const double samples[] = {1001.5, 999.25, 1000};
 
 void scratch_make(scratch *s)
 {
-    const char *root = getenv("TMPDIR");
-
-    snprintf(s->folder, sizeof s->folder - 8, "%s/hone-test-", root != NULL ? root : "/tmp");
-    size_t len = strlen(s->folder);
-    memset(s->folder + len, 'X', 6); /* what mkdtemp fills in */
-    s->folder[len + 6] = '\0';
-    ck_assert_ptr_nonnull(mkdtemp(s->folder));
+    folder_make(s->folder);
     snprintf(s->path, sizeof s->path, "%s/store.db", s->folder);
 }
 
 void scratch_remove(scratch *s)
 {
-    char name[2 * PATH_MAX];
-    DIR *folder = opendir(s->folder);
+    folder_remove(s->folder);
+}
 
-    ck_assert_ptr_nonnull(folder);
-    for (struct dirent *e = readdir(folder); e != NULL; e = readdir(folder)) {
-        snprintf(name, sizeof name, "%s/%s", s->folder, e->d_name);
-        unlink(name);
-    }
-    closedir(folder);
-    ck_assert_int_eq(rmdir(s->folder), 0);
+int scratch_journal(const scratch *s)
+{
+    size_t len = 0;
+    char *bytes = file_read(s->path, &len);
+
+    ck_assert_uint_gt(len, 18);
+    int journal = bytes[18];
+    free(bytes);
+    return journal;
 }
 
 hone_problem scratch_problem(int i)

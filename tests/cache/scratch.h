@@ -4,16 +4,20 @@
 
 #include "cache/generation.h"
 #include "cache/store.h"
+#include "tests/support/folder.h"
 
 #include <limits.h>
 
 typedef struct scratch {
-    char folder[PATH_MAX - 64];
+    char folder[FOLDER_BYTES];
     char path[PATH_MAX]; /* of a store in it */
 } scratch;
 
 void scratch_make(scratch *s);
 void scratch_remove(scratch *s);
+
+/* Byte 18 of the store's file: 1 is a rollback journal, 2 is WAL. */
+int scratch_journal(const scratch *s);
 
 /* Problem number `i`, legal; and the kind of an H20. */
 hone_problem scratch_problem(int i);

@@ -2,7 +2,9 @@
  * flipped bits, the rows' digests must find what is left. */
 #include "cache/generation.h"
 #include "cache/store.h"
-#include "scratch.h"
+#include "tests/cache/scratch.h"
+#include "tests/support/file.h"
+#include "tests/support/suite.h"
 
 #include <check.h>
 #include <stdio.h>
@@ -22,21 +24,8 @@ static void teardown(void)
     scratch_remove(&dir);
 }
 
-static uint8_t *image;
+static char *image;
 static size_t image_len;
-
-static void read_image(void)
-{
-    FILE *file = fopen(dir.path, "rb");
-    struct stat st;
-
-    ck_assert_ptr_nonnull(file);
-    ck_assert_int_eq(fstat(fileno(file), &st), 0);
-    image_len = (size_t)st.st_size;
-    image = malloc(image_len);
-    ck_assert_uint_eq(fread(image, 1, image_len, file), image_len);
-    fclose(file);
-}
 
 static int same_row(void *context, const store_row *row)
 {
@@ -59,15 +48,12 @@ static int same_row(void *context, const store_row *row)
 
 /* What one damaged image gives: served rows that differ from what was stored. Refusal of all is
  * fine. */
-static void try_image(const uint8_t *bytes, size_t len, int *changed, int *refused)
+static void try_image(const char *bytes, size_t len, int *changed, int *refused)
 {
     generation *g = NULL;
     store *s = NULL;
-    FILE *file = fopen(dir.path, "wb");
 
-    ck_assert_ptr_nonnull(file);
-    ck_assert_uint_eq(fwrite(bytes, 1, len, file), len);
-    fclose(file);
+    file_write(dir.path, bytes, len);
     if (generation_load(dir.path, &g, NULL) == HONE_OK) {
         for (size_t i = 0; i < generation_len(g); i++) {
             *changed += scratch_is_ours(generation_at(g, i)) ? 0 : 1;
@@ -88,12 +74,12 @@ START_TEST(no_flipped_bit_changes_what_is_served)
     int changed = 0, refused = 0;
 
     scratch_fill(dir.path, 40);
-    read_image();
+    image = file_read(dir.path, &image_len);
     for (int i = 0; i < 3000; i++) {
         uint64_t at = scratch_random(&seed) % (image_len * 8);
-        image[at / 8] ^= (uint8_t)(1u << at % 8);
+        image[at / 8] ^= (char)(1u << at % 8);
         try_image(image, image_len, &changed, &refused);
-        image[at / 8] ^= (uint8_t)(1u << at % 8);
+        image[at / 8] ^= (char)(1u << at % 8);
         ck_assert_msg(changed == 0, "bit %llu", (unsigned long long)at);
     }
     ck_assert_int_gt(refused, 0);
@@ -107,8 +93,8 @@ START_TEST(nor_does_a_cut_or_a_run_of_noise)
     int changed = 0, refused = 0;
 
     scratch_fill(dir.path, 40);
-    read_image();
-    uint8_t *noisy = malloc(image_len);
+    image = file_read(dir.path, &image_len);
+    char *noisy = malloc(image_len);
     for (int i = 0; i < 600; i++) {
         size_t len = image_len, at = scratch_random(&seed) % image_len;
         memcpy(noisy, image, image_len);
@@ -116,7 +102,7 @@ START_TEST(nor_does_a_cut_or_a_run_of_noise)
             len = at;
         }
         for (size_t k = at; k < at + 64 && k < len; k++) {
-            noisy[k] = (uint8_t)scratch_random(&seed);
+            noisy[k] = (char)scratch_random(&seed);
         }
         try_image(noisy, len, &changed, &refused);
         ck_assert_int_eq(changed, 0);
@@ -129,17 +115,11 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("damage");
     TCase *tests = tcase_create("damage");
 
     tcase_set_timeout(tests, 300);
     tcase_add_checked_fixture(tests, setup, teardown);
     tcase_add_test(tests, no_flipped_bit_changes_what_is_served);
     tcase_add_test(tests, nor_does_a_cut_or_a_run_of_noise);
-    suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? 0 : 1;
+    return suite_run("cache/damage", tests);
 }

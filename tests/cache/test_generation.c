@@ -2,7 +2,9 @@
  * one. */
 #include "cache/generation.h"
 #include "cache/store.h"
-#include "scratch.h"
+#include "tests/cache/scratch.h"
+#include "tests/support/file.h"
+#include "tests/support/suite.h"
 
 #include <check.h>
 #include <fcntl.h>
@@ -144,17 +146,11 @@ static bool read_only(int expected)
 
 static void copy(const char *from, const char *to)
 {
-    char bytes[65536];
-    FILE *in = fopen(from, "rb"), *out = fopen(to, "wb");
-    size_t len;
+    size_t len = 0;
+    char *bytes = file_read(from, &len);
 
-    ck_assert_ptr_nonnull(in);
-    ck_assert_ptr_nonnull(out);
-    while ((len = fread(bytes, 1, sizeof bytes, in)) > 0) {
-        ck_assert_uint_eq(fwrite(bytes, 1, len, out), len);
-    }
-    fclose(in);
-    fclose(out);
+    file_write(to, bytes, len);
+    free(bytes);
     chmod(to, 0444);
 }
 
@@ -231,7 +227,6 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("generation");
     TCase *tests = tcase_create("generation");
 
     tcase_set_timeout(tests, 300);
@@ -244,10 +239,5 @@ int main(void)
     tcase_add_test(tests, even_one_that_was_left_in_wal_mode);
     tcase_add_test(tests, rows_in_a_leftover_wal_are_reported_not_left_out);
     tcase_add_test(tests, loading_keeps_no_descriptor_and_makes_no_file);
-    suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? 0 : 1;
+    return suite_run("cache/generation", tests);
 }

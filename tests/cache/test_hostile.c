@@ -3,7 +3,9 @@
 #include "cache/generation.h"
 #include "cache/store.h"
 #include "cache/trust.h"
-#include "scratch.h"
+#include "tests/cache/scratch.h"
+#include "tests/support/file.h"
+#include "tests/support/suite.h"
 
 #include <check.h>
 #include <fcntl.h>
@@ -172,25 +174,16 @@ START_TEST(a_damaged_generation_falls_back_to_the_one_before)
 }
 END_TEST
 
-static void write_file(const char *path, const char *text)
-{
-    FILE *file = fopen(path, "wb");
-
-    ck_assert_ptr_nonnull(file);
-    fputs(text, file);
-    fclose(file);
-    chmod(path, 0600);
-}
-
 START_TEST(what_is_no_database_is_refused)
 {
     store *s = NULL;
 
-    write_file(dir.path, "SQLite format 3, or so it says; the rest is too short to be one. ........"
-                         "...........................................................");
+    file_write_text(dir.path,
+                    "SQLite format 3, or so it says; the rest is too short to be one. ........"
+                    "...........................................................");
     ck_assert_int_eq(store_open(dir.path, STORE_READ, &s, &e), HONE_STORE_FOREIGN);
     ck_assert_int_eq(store_open(dir.path, STORE_WRITE, &s, &e), HONE_STORE_FOREIGN);
-    write_file(dir.path, "");
+    file_write_text(dir.path, "");
     ck_assert_int_eq(store_open(dir.path, STORE_READ, &s, &e), HONE_STORE_FOREIGN);
     ck_assert_int_eq(store_open(dir.folder, STORE_READ, &s, &e), HONE_STORE_IO);
     ck_assert_ptr_null(s);
@@ -265,7 +258,6 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("hostile");
     TCase *tests = tcase_create("hostile");
 
     tcase_set_timeout(tests, 60);
@@ -281,10 +273,5 @@ int main(void)
     tcase_add_test(tests, a_reader_follows_links_to_its_file);
     tcase_add_test(tests, a_path_is_a_name_and_never_syntax);
     tcase_add_test(tests, file_systems_that_hosts_share_are_known);
-    suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? 0 : 1;
+    return suite_run("cache/hostile", tests);
 }

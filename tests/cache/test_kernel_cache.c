@@ -1,7 +1,9 @@
 /* test_kernel_cache.c - compiled kernels are made once, kept whole or not at all, and never more
  * than fit. */
 #include "cache/kernel_cache.h"
-#include "scratch.h"
+#include "tests/cache/scratch.h"
+#include "tests/support/file.h"
+#include "tests/support/suite.h"
 
 #include <check.h>
 #include <fcntl.h>
@@ -441,12 +443,9 @@ START_TEST(a_strangers_file_is_set_aside)
 {
     kernel_cache *c = NULL;
     char bad[PATH_MAX + 8];
-    FILE *file = fopen(dir.path, "wb");
 
-    ck_assert_ptr_nonnull(file);
-    fputs("this is no database, but long enough to be taken for one by its size alone", file);
-    fclose(file);
-    chmod(dir.path, 0600);
+    file_write_text(dir.path,
+                    "this is no database, but long enough to be taken for one by its size alone");
     ck_assert_msg(kernel_cache_open(dir.path, 0, &c, &e) == HONE_OK, "%s", e.message);
     kernel_cache_close(c);
     snprintf(bad, sizeof bad, "%s.bad", dir.path);
@@ -469,7 +468,6 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("kernel_cache");
     TCase *tests = tcase_create("kernel_cache");
 
     tcase_set_timeout(tests, 120);
@@ -485,10 +483,5 @@ int main(void)
     tcase_add_test(tests, a_full_disk_still_gives_the_kernel_and_keeps_no_part_of_it);
     tcase_add_test(tests, a_strangers_file_is_set_aside);
     tcase_add_test(tests, a_folder_that_others_may_enter_is_not_trusted_with_code);
-    suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? 0 : 1;
+    return suite_run("cache/kernel_cache", tests);
 }

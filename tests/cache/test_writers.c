@@ -1,7 +1,9 @@
 /* test_writers.c - many processes and one store: cold starts, kills, a writer that holds the lock
  * (cases.md 4). */
 #include "cache/store.h"
-#include "scratch.h"
+#include "tests/cache/scratch.h"
+#include "tests/support/file.h"
+#include "tests/support/suite.h"
 
 #include <check.h>
 #include <fcntl.h>
@@ -95,18 +97,6 @@ static int count_rows(void)
     return rows;
 }
 
-/* Byte 18 of the header: 1 is a rollback journal, 2 is WAL. */
-static int journal_byte(void)
-{
-    unsigned char head[20] = {0};
-    FILE *file = fopen(dir.path, "rb");
-
-    ck_assert_ptr_nonnull(file);
-    ck_assert_uint_eq(fread(head, 1, sizeof head, file), sizeof head);
-    fclose(file);
-    return head[18];
-}
-
 static void race(int rounds, bool made_before)
 {
     for (int round = 0; round < rounds; round++) {
@@ -132,7 +122,7 @@ static void race(int rounds, bool made_before)
         }
         close(gate[0]);
         ck_assert_int_eq(count_rows(), OPENERS);
-        ck_assert_int_eq(journal_byte(), 1);
+        ck_assert_int_eq(scratch_journal(&dir), 1);
         ck_assert_int_eq(unlink(dir.path), 0);
     }
 }
@@ -281,7 +271,7 @@ START_TEST(a_lock_that_is_held_for_a_second_is_waited_for)
     ck_assert_int_eq(open_and_add(&o), 0);
     ck_assert_int_eq(scratch_wait(holder), 0);
     ck_assert_int_eq(count_rows(), 2);
-    ck_assert_int_eq(journal_byte(), 1);
+    ck_assert_int_eq(scratch_journal(&dir), 1);
 }
 END_TEST
 
@@ -325,13 +315,12 @@ START_TEST(many_writers_wait_for_each_other_and_none_is_refused)
         ck_assert_int_eq(scratch_wait(children[i]), 0);
     }
     ck_assert_int_eq(count_rows(), OPENERS * 40);
-    ck_assert_int_eq(journal_byte(), 1);
+    ck_assert_int_eq(scratch_journal(&dir), 1);
 }
 END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("writers");
     TCase *tests = tcase_create("writers");
 
     tcase_set_timeout(tests, 240);
@@ -341,10 +330,5 @@ int main(void)
     tcase_add_test(tests, no_acknowledged_row_is_lost_to_a_kill);
     tcase_add_test(tests, a_lock_that_is_held_for_a_second_is_waited_for);
     tcase_add_test(tests, many_writers_wait_for_each_other_and_none_is_refused);
-    suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? 0 : 1;
+    return suite_run("cache/writers", tests);
 }

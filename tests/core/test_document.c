@@ -1,5 +1,6 @@
 /* test_document.c - hostile and careless YAML is refused where it stands, and quickly. */
 #include "core/document.h"
+#include "tests/support/suite.h"
 
 #include <check.h>
 #include <stdio.h>
@@ -238,8 +239,8 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("document");
     TCase *tests = tcase_create("document"), *bombs = tcase_create("bombs");
+    TCase *const cases[] = {tests, bombs};
 
     tcase_set_timeout(tests, 60);
     tcase_set_timeout(bombs, 10);
@@ -253,11 +254,5 @@ int main(void)
     tcase_add_test(tests, booleans_are_true_and_false_only);
     tcase_add_test(tests, unknown_keys_are_named);
     tcase_add_test(tests, random_bytes_and_cut_texts_never_crash);
-    suite_add_tcase(suite, tests);
-    suite_add_tcase(suite, bombs);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? 0 : 1;
+    return suite_run_cases("core/document", cases, ARRAY_LEN(cases));
 }

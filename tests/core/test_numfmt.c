@@ -2,6 +2,7 @@
  * and golden vectors of kernels.md App. B and cases.md. */
 #include "core/numfmt.h"
 #include "core/status.h"
+#include "tests/support/suite.h"
 
 #include <check.h>
 #include <float.h>
@@ -268,7 +269,6 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("numfmt");
     TCase *tests = tcase_create("numfmt");
 
     tcase_set_timeout(tests, 120);
@@ -285,10 +285,5 @@ int main(void)
     tcase_add_test(tests, ceiling_is_the_least_power_that_is_not_below_for_every_exponent);
     tcase_add_test(tests, packed_arrays_keep_the_even_index_in_the_low_nibble);
     tcase_add_test(tests, dtype_names_go_both_ways);
-    suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? 0 : 1;
+    return suite_run("core/numfmt", tests);
 }

@@ -2,7 +2,8 @@
  * host code says. */
 #include "core/numfmt.h"
 #include "core/status.h"
-#include "toolkit_fp8.h"
+#include "tests/core/toolkit_fp8.h"
+#include "tests/support/suite.h"
 
 #include <check.h>
 #include <pthread.h>
@@ -59,15 +60,9 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("numfmt_all");
     TCase *tests = tcase_create("numfmt_all");
 
     tcase_set_timeout(tests, 1800);
     tcase_add_test(tests, all_floats_encode_as_the_toolkit_says);
-    suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? 0 : 1;
+    return suite_run("core/numfmt_all", tests);
 }

@@ -2,6 +2,7 @@
  * operands' sizes (golden vectors of kernels.md App. B, cases.md 9 to 11). */
 #include "core/numfmt.h"
 #include "core/problem.h"
+#include "tests/support/suite.h"
 
 #include <check.h>
 #include <stdlib.h>
@@ -191,6 +192,26 @@ START_TEST(a_problem_of_no_rows_has_operands_of_no_bytes)
 }
 END_TEST
 
+static const struct {
+    const char *text;
+    bool empty;
+} zero_sizes[] = {
+    {"fp8_gemm:m=0,n=8,k=128,recipe=f32-1x128-128x128", true},
+    {"fp8_gemm:m=3,n=8,k=0,recipe=f32-1x128-128x128", false}, /* writes zeros */
+    {"fp8_gemm:m=3,n=8,k=128,recipe=f32-1x128-128x128", false},
+    {"act_quant:m=0,k=256", true},
+    {"kv_quant:tokens=0,pages=4,record=v41_528-split-pow2_amax", true},
+    {"kv_quant:tokens=1,pages=4,record=v41_528-split-pow2_amax", false},
+};
+
+START_TEST(only_what_writes_nothing_is_empty)
+{
+    hone_problem p = parse(zero_sizes[_i].text);
+
+    ck_assert_int_eq(problem_is_empty(&p), zero_sizes[_i].empty);
+}
+END_TEST
+
 START_TEST(addresses_past_four_gigabytes_do_not_wrap)
 {
     hone_problem p = parse("kv_quant:tokens=1,pages=1000000,record=v41_528-split-pow2_amax");
@@ -207,7 +228,6 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("operands");
     TCase *tests = tcase_create("operands");
 
     tcase_set_timeout(tests, 60);
@@ -219,11 +239,7 @@ int main(void)
     tcase_add_test(tests, packed_words_hold_four_groups_lowest_first);
     tcase_add_test(tests, operands_of_a_batched_gemm);
     tcase_add_test(tests, a_problem_of_no_rows_has_operands_of_no_bytes);
+    tcase_add_loop_test(tests, only_what_writes_nothing_is_empty, 0, (int)ARRAY_LEN(zero_sizes));
     tcase_add_test(tests, addresses_past_four_gigabytes_do_not_wrap);
-    suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? 0 : 1;
+    return suite_run("core/operands", tests);
 }

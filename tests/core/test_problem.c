@@ -1,6 +1,7 @@
 /* test_problem.c - a problem's identity: every field is in the key and in the text, wrong ones are
  * named. */
 #include "core/problem.h"
+#include "tests/support/suite.h"
 
 #include <check.h>
 #include <stdio.h>
@@ -346,7 +347,6 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("problem");
     TCase *tests = tcase_create("problem");
     const int all = (int)ARRAY_LEN(bases);
 
@@ -362,10 +362,5 @@ int main(void)
     tcase_add_test(tests, a_problem_that_was_only_begun_is_refused_by_name);
     tcase_add_test(tests, random_problems_round_trip_or_are_refused);
     tcase_add_test(tests, hostile_text_and_keys_never_crash);
-    suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? 0 : 1;
+    return suite_run("core/problem", tests);
 }

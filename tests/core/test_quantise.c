@@ -2,6 +2,7 @@
  * rounded alone (cases.md 1, 3, 10, 15), as numbers. */
 #include "core/numfmt.h"
 #include "core/status.h"
+#include "tests/support/suite.h"
 
 #include <check.h>
 #include <float.h>
@@ -152,7 +153,6 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("quantise");
     TCase *tests = tcase_create("quantise");
     const int all = (int)ARRAY_LEN(rules);
 
@@ -165,10 +165,5 @@ int main(void)
     tcase_add_loop_test(tests, zeros_stay_zero_and_their_scale_is_positive_and_finite, 0, all);
     tcase_add_loop_test(tests, a_nan_or_infinity_keeps_its_place_and_spoils_no_scale, 0, all);
     tcase_add_loop_test(tests, random_groups_come_back_within_half_a_step, 0, all);
-    suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? 0 : 1;
+    return suite_run("core/quantise", tests);
 }

@@ -2,6 +2,7 @@
  * run together. */
 #include "core/digest.h"
 #include "core/status.h"
+#include "tests/support/suite.h"
 
 #include <check.h>
 #include <stdlib.h>
@@ -121,7 +122,6 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("status");
     TCase *tests = tcase_create("status");
 
     tcase_add_test(tests, values_and_names_are_frozen);
@@ -129,10 +129,5 @@ int main(void)
     tcase_add_test(tests, an_error_takes_message_source_and_line_and_may_be_absent);
     tcase_add_test(tests, fields_of_a_digest_do_not_run_together);
     tcase_add_test(tests, a_digest_is_blake2b_of_length_prefixed_fields);
-    suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? 0 : 1;
+    return suite_run("core/status", tests);
 }

@@ -1,5 +1,5 @@
 /* toolkit_fp8.c - see toolkit_fp8.h. */
-#include "toolkit_fp8.h"
+#include "tests/core/toolkit_fp8.h"
 
 #include <cuda_fp8.h>
 

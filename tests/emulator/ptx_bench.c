@@ -133,40 +133,6 @@ char *ptx_bench_compile(const char *source, const char *const *options)
     return ptx;
 }
 
-char *ptx_bench_file(const char *path)
-{
-    FILE *f = fopen(path, "rb");
-    if (f == NULL) {
-        return NULL;
-    }
-    fseek(f, 0, SEEK_END);
-    long bytes = ftell(f);
-    rewind(f);
-    char *text = calloc(1, (size_t)bytes + 1);
-    size_t got = fread(text, 1, (size_t)bytes, f);
-    fclose(f);
-    ck_assert_uint_eq(got, (size_t)bytes);
-    return text;
-}
-
-bool ptx_bench_shared(const char *name, char *path, size_t capacity)
-{
-    const char *folder = getenv("HONE_SHARED"), *sources = getenv("HONE_SOURCE_DIR");
-
-    if (folder != NULL) {
-        snprintf(path, capacity, "%s/%s", folder, name);
-    } else {
-        snprintf(path, capacity, "%s/../shared/%s", sources != NULL ? sources : ".", name);
-    }
-    FILE *f = fopen(path, "rb");
-    if (f == NULL) {
-        fprintf(stderr, "SKIP: %s is not here; HONE_SHARED names its folder\n", name);
-        return false;
-    }
-    fclose(f);
-    return true;
-}
-
 char *ptx_bench_wrap(const char *body, uint32_t in_words, uint32_t out_words)
 {
     size_t capacity = strlen(body) + 4096 + 64 * ((size_t)in_words + out_words), used = 0;

@@ -27,12 +27,6 @@ hone_status ptx_bench_run(ptx_bench *b, const char *kernel, const uint32_t grid[
 /* PTX of a CUDA source, to be freed; NULL (and a line on stderr that says SKIP) without NVRTC.
  * Fails the test when the source does not compile. options end with NULL. */
 char *ptx_bench_compile(const char *source, const char *const *options);
-/* A file's text, to be freed; NULL when it is not there. */
-char *ptx_bench_file(const char *path);
-/* Path of a file below the folder that HONE_SHARED names (else ../shared beside the sources); false
- * without. */
-bool ptx_bench_shared(const char *name, char *path, size_t capacity);
-
 /* `.visible .entry k(in, out)`: each thread of a grid along x loads `in_words` 32-bit words as
  * %a0.. and stores %d0.. (`out_words`); `body` stands between. To be freed. */
 char *ptx_bench_wrap(const char *body, uint32_t in_words, uint32_t out_words);

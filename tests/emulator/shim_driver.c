@@ -1,5 +1,5 @@
 /* shim_driver.c - loads libhone_emu.so for a test. */
-#include "shim_driver.h"
+#include "tests/emulator/shim_driver.h"
 
 #include <dlfcn.h>
 #include <stdio.h>
@@ -99,15 +99,6 @@ void shim_driver_start(shim_driver *out, const char *slugs)
     SHIM_OK(out, cuInit(0));
     SHIM_OK(out, cuDevicePrimaryCtxRetain(&context, 0));
     SHIM_OK(out, cuCtxSetCurrent(context));
-}
-
-int shim_driver_run(Suite *suite)
-{
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
 void shim_driver_claim(const shim_driver *d, CUresult expected, CUresult result, const char *call,

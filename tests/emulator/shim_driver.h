@@ -125,9 +125,6 @@ void shim_driver_load(shim_driver *out);
  * current. */
 void shim_driver_start(shim_driver *out, const char *slugs);
 
-/* Runs the suite as Check's environment says and frees it; main's exit status. */
-int shim_driver_run(Suite *suite);
-
 /* Each claim on a result names the call and what the driver calls the result. */
 #define SHIM_OK(d, call)              SHIM_GIVES(d, CUDA_SUCCESS, call)
 #define SHIM_GIVES(d, expected, call) shim_driver_claim(d, expected, (d)->call, #call, __LINE__)

@@ -1,5 +1,5 @@
 /* tensor_cases.c - operands for the matrix units' tests. */
-#include "tensor_cases.h"
+#include "tests/emulator/tensor_cases.h"
 
 #include <string.h>
 

@@ -1,6 +1,7 @@
 /* test_exec_alu.c - integer, bit, predicate and float operations over products of edge values,
  * against C that is written from the PTX manual, not from the handlers. */
 #include "tests/emulator/ptx_bench.h"
+#include "tests/support/suite.h"
 
 #include <check.h>
 #include <math.h>
@@ -296,15 +297,9 @@ END_TEST
 
 int main(void)
 {
-    Suite *s = suite_create("emulator: operations");
-    TCase *t = tcase_create("alu");
+    TCase *tests = tcase_create("exec_alu");
 
-    tcase_add_loop_test(t, operation_agrees_with_c_on_edge_values, 0, (int)ARRAY_LEN(cases));
-    tcase_add_loop_test(t, operation_leaves_inactive_lanes_alone, 0, (int)ARRAY_LEN(cases));
-    suite_add_tcase(s, t);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_ENV);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed != 0;
+    tcase_add_loop_test(tests, operation_agrees_with_c_on_edge_values, 0, (int)ARRAY_LEN(cases));
+    tcase_add_loop_test(tests, operation_leaves_inactive_lanes_alone, 0, (int)ARRAY_LEN(cases));
+    return suite_run("emulator/exec_alu", tests);
 }

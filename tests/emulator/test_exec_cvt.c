@@ -2,6 +2,7 @@
  * against core/numfmt and C. */
 #include "tests/emulator/ptx_bench.h"
 #include "core/numfmt.h"
+#include "tests/support/suite.h"
 
 #include <check.h>
 #include <math.h>
@@ -136,15 +137,9 @@ END_TEST
 
 int main(void)
 {
-    Suite *s = suite_create("emulator: conversions");
-    TCase *t = tcase_create("cvt");
+    TCase *tests = tcase_create("exec_cvt");
 
-    tcase_set_timeout(t, 60);
-    tcase_add_loop_test(t, conversion_agrees_for_every_code, 0, (int)ARRAY_LEN(cases));
-    suite_add_tcase(s, t);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_ENV);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed != 0;
+    tcase_set_timeout(tests, 60);
+    tcase_add_loop_test(tests, conversion_agrees_for_every_code, 0, (int)ARRAY_LEN(cases));
+    return suite_run("emulator/exec_cvt", tests);
 }

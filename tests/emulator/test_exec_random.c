@@ -3,6 +3,7 @@
  * what single operations cannot: registers that share a slot, guards, results that overwrite
  * sources. */
 #include "tests/emulator/ptx_bench.h"
+#include "tests/support/suite.h"
 
 #include <check.h>
 #include <stdio.h>
@@ -208,14 +209,8 @@ END_TEST
 
 int main(void)
 {
-    Suite *s = suite_create("emulator: random programs");
-    TCase *t = tcase_create("random");
+    TCase *tests = tcase_create("exec_random");
 
-    tcase_add_loop_test(t, a_random_program_gives_what_the_second_evaluator_gives, 0, PROGRAMS);
-    suite_add_tcase(s, t);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_ENV);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed != 0;
+    tcase_add_loop_test(tests, a_random_program_gives_what_the_second_evaluator_gives, 0, PROGRAMS);
+    return suite_run("emulator/exec_random", tests);
 }

@@ -1,6 +1,7 @@
 /* test_exec_warp.c - lanes and warps together: ldmatrix layouts, shuffles, votes, matches, atomics,
  * barriers, divergence; and counters by hand. */
 #include "tests/emulator/ptx_bench.h"
+#include "tests/support/suite.h"
 
 #include <check.h>
 #include <stdio.h>
@@ -274,21 +275,15 @@ END_TEST
 
 int main(void)
 {
-    Suite *s = suite_create("emulator: warps");
-    TCase *t = tcase_create("warp");
+    TCase *tests = tcase_create("exec_warp");
 
-    tcase_add_test(t, ldmatrix_spreads_rows_and_transposed_columns);
-    tcase_add_test(t, shuffles_follow_segments_and_clamps);
-    tcase_add_test(t, votes_matches_and_reductions_see_every_lane);
-    tcase_add_test(t, atomics_of_every_kind_add_up);
-    tcase_add_test(t, named_barriers_with_partial_counts_order_warps);
-    tcase_add_test(t, divergent_lanes_take_their_own_ways_and_meet_again);
-    tcase_add_test(t, counters_are_what_a_hand_counts);
-    tcase_add_test(t, a_sample_runs_only_its_ctas);
-    suite_add_tcase(s, t);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_ENV);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed != 0;
+    tcase_add_test(tests, ldmatrix_spreads_rows_and_transposed_columns);
+    tcase_add_test(tests, shuffles_follow_segments_and_clamps);
+    tcase_add_test(tests, votes_matches_and_reductions_see_every_lane);
+    tcase_add_test(tests, atomics_of_every_kind_add_up);
+    tcase_add_test(tests, named_barriers_with_partial_counts_order_warps);
+    tcase_add_test(tests, divergent_lanes_take_their_own_ways_and_meet_again);
+    tcase_add_test(tests, counters_are_what_a_hand_counts);
+    tcase_add_test(tests, a_sample_runs_only_its_ctas);
+    return suite_run("emulator/exec_warp", tests);
 }

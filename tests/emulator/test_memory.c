@@ -2,6 +2,7 @@
 #include "emulator/memory.h"
 
 #include "core/checked.h"
+#include "tests/support/suite.h"
 
 #include <check.h>
 #include <stdlib.h>
@@ -252,27 +253,22 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("memory");
-    TCase *cases = tcase_create("memory");
-    tcase_add_checked_fixture(cases, open_memory, close_memory);
-    tcase_add_loop_test(cases, an_allocation_is_aligned_and_fenced_by_a_page_of_nothing, 0, 8);
-    tcase_add_test(cases, ninety_gib_cost_nothing_until_they_are_touched);
-    tcase_add_test(cases, the_capacity_is_a_limit_and_freeing_gives_it_back);
-    tcase_add_test(cases, a_freed_range_is_known_as_freed_and_its_address_is_not_reused_soon);
-    tcase_add_test(cases, addresses_come_round_when_the_arena_is_used_up);
-    tcase_add_test(cases, the_quarantine_is_bounded_and_the_table_stays_sorted);
-    tcase_add_test(cases, only_the_start_of_a_live_allocation_can_be_freed_and_once);
-    tcase_add_loop_test(cases, a_copy_past_an_end_is_refused_whole, 0, ARRAY_LEN(spans));
-    tcase_add_test(cases, freed_memory_is_not_copied);
-    tcase_add_loop_test(cases, a_fill_writes_its_pattern_and_marks_it_written, 0, 3);
-    tcase_add_test(cases, a_fill_that_is_misaligned_or_overflows_is_refused);
-    tcase_add_test(cases, a_copy_carries_validity_along);
-    tcase_add_test(cases, host_memory_is_reached_at_its_own_address_until_it_is_released);
-    tcase_add_test(cases, a_capacity_of_nothing_is_refused);
-    suite_add_tcase(suite, cases);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    TCase *tests = tcase_create("memory");
+
+    tcase_add_checked_fixture(tests, open_memory, close_memory);
+    tcase_add_loop_test(tests, an_allocation_is_aligned_and_fenced_by_a_page_of_nothing, 0, 8);
+    tcase_add_test(tests, ninety_gib_cost_nothing_until_they_are_touched);
+    tcase_add_test(tests, the_capacity_is_a_limit_and_freeing_gives_it_back);
+    tcase_add_test(tests, a_freed_range_is_known_as_freed_and_its_address_is_not_reused_soon);
+    tcase_add_test(tests, addresses_come_round_when_the_arena_is_used_up);
+    tcase_add_test(tests, the_quarantine_is_bounded_and_the_table_stays_sorted);
+    tcase_add_test(tests, only_the_start_of_a_live_allocation_can_be_freed_and_once);
+    tcase_add_loop_test(tests, a_copy_past_an_end_is_refused_whole, 0, ARRAY_LEN(spans));
+    tcase_add_test(tests, freed_memory_is_not_copied);
+    tcase_add_loop_test(tests, a_fill_writes_its_pattern_and_marks_it_written, 0, 3);
+    tcase_add_test(tests, a_fill_that_is_misaligned_or_overflows_is_refused);
+    tcase_add_test(tests, a_copy_carries_validity_along);
+    tcase_add_test(tests, host_memory_is_reached_at_its_own_address_until_it_is_released);
+    tcase_add_test(tests, a_capacity_of_nothing_is_refused);
+    return suite_run("emulator/memory", tests);
 }

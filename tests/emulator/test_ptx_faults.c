@@ -1,6 +1,7 @@
 /* test_ptx_faults.c - one small wrong kernel for each detector: the kind, the PTX line and the lane
  * must be right; and right kernels that look like wrong ones must pass. */
 #include "tests/emulator/ptx_bench.h"
+#include "tests/support/suite.h"
 
 #include <check.h>
 #include <stdio.h>
@@ -201,18 +202,12 @@ END_TEST
 
 int main(void)
 {
-    Suite *s = suite_create("emulator: faults");
-    TCase *t = tcase_create("detectors");
+    TCase *tests = tcase_create("ptx_faults");
 
-    tcase_set_timeout(t, 60);
-    tcase_add_loop_test(t, a_wrong_kernel_is_caught_where_it_is_wrong_and_a_right_one_passes, 0,
+    tcase_set_timeout(tests, 60);
+    tcase_add_loop_test(tests, a_wrong_kernel_is_caught_where_it_is_wrong_and_a_right_one_passes, 0,
                         (int)ARRAY_LEN(cases));
-    tcase_add_test(t, with_checks_off_unwritten_memory_is_no_fault_but_bounds_still_are);
-    tcase_add_test(t, a_fault_names_its_warp_and_cta);
-    suite_add_tcase(s, t);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_ENV);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed != 0;
+    tcase_add_test(tests, with_checks_off_unwritten_memory_is_no_fault_but_bounds_still_are);
+    tcase_add_test(tests, a_fault_names_its_warp_and_cta);
+    return suite_run("emulator/ptx_faults", tests);
 }

@@ -2,6 +2,8 @@
  * kernels, bad text with its line, unknown forms all at once, and thousands of damaged texts, none
  * of which may crash or hang. */
 #include "tests/emulator/ptx_bench.h"
+#include "tests/support/file.h"
+#include "tests/support/suite.h"
 
 #include <check.h>
 #include <stdio.h>
@@ -158,10 +160,10 @@ START_TEST(every_form_of_tier_one_loads)
     hone_error error;
     int count = 0;
 
-    if (!ptx_bench_shared("data/ptx_forms.csv", path, sizeof path)) {
+    if (!file_find_shared("data/ptx_forms.csv", path, sizeof path)) {
         return;
     }
-    char *csv = ptx_bench_file(path), *rest = NULL;
+    char *csv = file_read(path, NULL), *rest = NULL;
     for (char *line = strtok_r(csv, "\n", &rest); line != NULL;
          line = strtok_r(NULL, "\n", &rest)) {
         if (!starts(line, "1,")) {
@@ -367,21 +369,15 @@ END_TEST
 
 int main(void)
 {
-    Suite *s = suite_create("emulator: forms");
-    TCase *t = tcase_create("text");
+    TCase *tests = tcase_create("ptx_forms");
 
-    tcase_set_timeout(t, 120);
-    tcase_add_test(t, every_form_of_tier_one_loads);
-    tcase_add_test(t, unknown_forms_are_listed_all_at_once_with_their_lines);
-    tcase_add_loop_test(t, text_that_does_not_parse_is_refused_with_its_line, 0,
+    tcase_set_timeout(tests, 120);
+    tcase_add_test(tests, every_form_of_tier_one_loads);
+    tcase_add_test(tests, unknown_forms_are_listed_all_at_once_with_their_lines);
+    tcase_add_loop_test(tests, text_that_does_not_parse_is_refused_with_its_line, 0,
                         (int)ARRAY_LEN(bad));
-    tcase_add_test(t, functions_scopes_and_variables_work);
-    tcase_add_test(t, recursion_is_refused_by_name);
-    tcase_add_loop_test(t, damaged_text_never_crashes_or_hangs, 0, 4);
-    suite_add_tcase(s, t);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_ENV);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed != 0;
+    tcase_add_test(tests, functions_scopes_and_variables_work);
+    tcase_add_test(tests, recursion_is_refused_by_name);
+    tcase_add_loop_test(tests, damaged_text_never_crashes_or_hangs, 0, 4);
+    return suite_run("emulator/ptx_forms", tests);
 }

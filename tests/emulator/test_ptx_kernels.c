@@ -2,6 +2,8 @@
  * the emulator, against references in C. */
 #include "tests/emulator/ptx_bench.h"
 #include "core/numfmt.h"
+#include "tests/support/file.h"
+#include "tests/support/suite.h"
 
 #include <check.h>
 #include <math.h>
@@ -32,12 +34,12 @@ static bool load(ptx_bench *b, const char *file, const char *arch)
 
     random_state = 88172645463325252u;
     snprintf(name, sizeof name, "prototypes/kernels/%s", file);
-    if (!ptx_bench_shared(name, path, sizeof path)) {
+    if (!file_find_shared(name, path, sizeof path)) {
         return false;
     }
     snprintf(include, sizeof include, "-I%s/include", home != NULL ? home : "/usr/local/cuda");
     const char *options[] = {arch, include, "-std=c++17", NULL};
-    char *source = ptx_bench_file(path);
+    char *source = file_read(path, NULL);
     char *ptx = ptx_bench_compile(source, options);
     free(source);
     if (ptx == NULL) {
@@ -334,20 +336,14 @@ END_TEST
 
 int main(void)
 {
-    Suite *s = suite_create("emulator: whole kernels");
-    TCase *t = tcase_create("nvrtc");
+    TCase *tests = tcase_create("ptx_kernels");
 
-    tcase_set_timeout(t, 120);
-    tcase_add_test(t, kv_quant_is_bit_exact_on_sm_90);
-    tcase_add_test(t, kv_quant_is_bit_exact_with_software_fp8_on_sm_80);
-    tcase_add_test(t, fp8_gemm_matches_float64_with_exact_arithmetic);
-    tcase_add_test(t, fp8_gemm_matches_float64_with_the_units_of_sm_89_and_sm_90);
-    tcase_add_test(t, indexer_logits_match_float64_and_touch_only_their_range);
-    tcase_add_test(t, radix_topk_chooses_a_valid_set_under_every_schedule);
-    suite_add_tcase(s, t);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_ENV);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed != 0;
+    tcase_set_timeout(tests, 120);
+    tcase_add_test(tests, kv_quant_is_bit_exact_on_sm_90);
+    tcase_add_test(tests, kv_quant_is_bit_exact_with_software_fp8_on_sm_80);
+    tcase_add_test(tests, fp8_gemm_matches_float64_with_exact_arithmetic);
+    tcase_add_test(tests, fp8_gemm_matches_float64_with_the_units_of_sm_89_and_sm_90);
+    tcase_add_test(tests, indexer_logits_match_float64_and_touch_only_their_range);
+    tcase_add_test(tests, radix_topk_chooses_a_valid_set_under_every_schedule);
+    return suite_run("emulator/ptx_kernels", tests);
 }

@@ -1,7 +1,9 @@
 /* test_shim.c - claims about devices, contexts, handles and names of the emulated driver. */
-#include "shim_driver.h"
+#include "tests/emulator/shim_driver.h"
 
 #include "core/status.h"
+#include "tests/support/file.h"
+#include "tests/support/suite.h"
 #include <stdbool.h>
 
 #include <check.h>
@@ -410,24 +412,9 @@ START_TEST(names_for_the_other_default_stream_are_exported_too)
 }
 END_TEST
 
-/* The whole file, which the caller frees. */
-static char *read_library(void)
-{
-    FILE *f = fopen(HONE_EMU_FILE, "rb");
-    ck_assert_ptr_nonnull(f);
-    fseek(f, 0, SEEK_END);
-    size_t len = (size_t)ftell(f);
-    rewind(f);
-    char *bytes = malloc(len);
-    ck_assert_ptr_nonnull(bytes);
-    ck_assert_uint_eq(fread(bytes, 1, len, f), len);
-    fclose(f);
-    return bytes;
-}
-
 START_TEST(nothing_is_exported_but_the_driver_and_the_extension_table)
 {
-    char *bytes = read_library();
+    char *bytes = file_read(HONE_EMU_FILE, NULL);
     const Elf64_Ehdr *head = (const Elf64_Ehdr *)(void *)bytes;
     const Elf64_Shdr *sections = (const Elf64_Shdr *)(void *)(bytes + head->e_shoff);
     size_t seen = 0;
@@ -464,27 +451,26 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("shim");
-    TCase *cases = tcase_create("devices and contexts");
-    tcase_set_timeout(cases, 60);
-    tcase_add_test(cases, nothing_works_before_cu_init_but_asking_the_version);
-    tcase_add_test(cases, the_default_is_one_h20_that_says_it_is_emulated);
-    tcase_add_test(cases, devices_are_chosen_by_name_before_cu_init_and_not_after);
-    tcase_add_loop_test(cases, an_attribute_is_what_the_gpu_file_says, 0, ARRAY_LEN(attributes));
-    tcase_add_test(cases, clock_and_bus_multiply_to_the_bandwidth);
-    tcase_add_test(cases, devices_that_do_not_exist_and_attributes_without_a_name_are_refused);
-    tcase_add_test(cases, contexts_stack_for_each_thread);
-    tcase_add_test(cases, a_context_destroyed_under_another_thread_is_noticed);
-    tcase_add_test(cases, the_primary_context_is_one_and_dies_with_its_last_use);
-    tcase_add_test(cases, a_reset_of_the_primary_context_destroys_what_it_holds);
-    tcase_add_test(cases, a_context_keeps_its_settings);
-    tcase_add_loop_test(cases, a_garbage_handle_is_refused_and_never_followed, 0, 8);
-    tcase_add_test(cases, a_stale_handle_does_not_name_its_slots_next_owner);
-    tcase_add_test(cases, every_result_that_the_driver_gives_has_its_name_and_text);
-    tcase_add_test(cases, get_proc_address_gives_the_form_that_the_version_means);
-    tcase_add_test(cases, names_for_the_other_default_stream_are_exported_too);
-    tcase_add_test(cases, nothing_is_exported_but_the_driver_and_the_extension_table);
-    tcase_add_test(cases, structs_that_cross_the_boundary_have_the_drivers_sizes);
-    suite_add_tcase(suite, cases);
-    return shim_driver_run(suite);
+    TCase *tests = tcase_create("shim");
+
+    tcase_set_timeout(tests, 60);
+    tcase_add_test(tests, nothing_works_before_cu_init_but_asking_the_version);
+    tcase_add_test(tests, the_default_is_one_h20_that_says_it_is_emulated);
+    tcase_add_test(tests, devices_are_chosen_by_name_before_cu_init_and_not_after);
+    tcase_add_loop_test(tests, an_attribute_is_what_the_gpu_file_says, 0, ARRAY_LEN(attributes));
+    tcase_add_test(tests, clock_and_bus_multiply_to_the_bandwidth);
+    tcase_add_test(tests, devices_that_do_not_exist_and_attributes_without_a_name_are_refused);
+    tcase_add_test(tests, contexts_stack_for_each_thread);
+    tcase_add_test(tests, a_context_destroyed_under_another_thread_is_noticed);
+    tcase_add_test(tests, the_primary_context_is_one_and_dies_with_its_last_use);
+    tcase_add_test(tests, a_reset_of_the_primary_context_destroys_what_it_holds);
+    tcase_add_test(tests, a_context_keeps_its_settings);
+    tcase_add_loop_test(tests, a_garbage_handle_is_refused_and_never_followed, 0, 8);
+    tcase_add_test(tests, a_stale_handle_does_not_name_its_slots_next_owner);
+    tcase_add_test(tests, every_result_that_the_driver_gives_has_its_name_and_text);
+    tcase_add_test(tests, get_proc_address_gives_the_form_that_the_version_means);
+    tcase_add_test(tests, names_for_the_other_default_stream_are_exported_too);
+    tcase_add_test(tests, nothing_is_exported_but_the_driver_and_the_extension_table);
+    tcase_add_test(tests, structs_that_cross_the_boundary_have_the_drivers_sizes);
+    return suite_run("emulator/shim", tests);
 }

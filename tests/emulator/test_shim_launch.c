@@ -1,8 +1,9 @@
 /* test_shim_launch.c - claims about launches, faults and modelled time, through the
  * driver's names. */
-#include "shim_driver.h"
+#include "tests/emulator/shim_driver.h"
 
 #include "core/status.h"
+#include "tests/support/suite.h"
 
 #include <check.h>
 #include <stdbool.h>
@@ -351,27 +352,26 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("shim_launch");
-    TCase *cases = tcase_create("launches");
-    tcase_set_timeout(cases, 60);
-    tcase_add_checked_fixture(cases, start, NULL);
-    tcase_add_test(cases, a_vector_is_added);
-    tcase_add_test(cases, parameters_come_as_one_buffer_too);
-    tcase_add_loop_test(cases, a_launch_outside_the_limits_is_refused_and_does_not_stick, 0,
+    TCase *tests = tcase_create("shim_launch");
+
+    tcase_set_timeout(tests, 60);
+    tcase_add_checked_fixture(tests, start, NULL);
+    tcase_add_test(tests, a_vector_is_added);
+    tcase_add_test(tests, parameters_come_as_one_buffer_too);
+    tcase_add_loop_test(tests, a_launch_outside_the_limits_is_refused_and_does_not_stick, 0,
                         ARRAY_LEN(shapes));
-    tcase_add_test(cases, shared_memory_past_48_kib_must_be_asked_for);
-    tcase_add_test(cases, registers_that_do_not_fit_are_refused);
-    tcase_add_test(cases, launch_attributes_are_taken_but_clusters_are_not);
-    tcase_add_test(cases, a_fault_sticks_to_the_context_until_a_reset);
-    tcase_add_test(cases, a_fault_says_what_where_and_who);
-    tcase_add_test(cases, a_value_that_nobody_wrote_is_reported_where_it_counts);
-    tcase_add_test(cases, freed_memory_is_told_from_out_of_bounds);
-    tcase_add_test(cases, an_asked_for_fault_comes_at_its_launch_and_every_later_one);
-    tcase_add_test(cases, counters_count_what_ran);
-    tcase_add_test(cases, a_sample_runs_its_ctas_and_no_others);
-    tcase_add_test(cases, settings_out_of_range_are_refused);
-    tcase_add_test(cases, events_read_the_models_clock);
-    tcase_add_test(cases, a_function_of_another_context_is_not_launched);
-    suite_add_tcase(suite, cases);
-    return shim_driver_run(suite);
+    tcase_add_test(tests, shared_memory_past_48_kib_must_be_asked_for);
+    tcase_add_test(tests, registers_that_do_not_fit_are_refused);
+    tcase_add_test(tests, launch_attributes_are_taken_but_clusters_are_not);
+    tcase_add_test(tests, a_fault_sticks_to_the_context_until_a_reset);
+    tcase_add_test(tests, a_fault_says_what_where_and_who);
+    tcase_add_test(tests, a_value_that_nobody_wrote_is_reported_where_it_counts);
+    tcase_add_test(tests, freed_memory_is_told_from_out_of_bounds);
+    tcase_add_test(tests, an_asked_for_fault_comes_at_its_launch_and_every_later_one);
+    tcase_add_test(tests, counters_count_what_ran);
+    tcase_add_test(tests, a_sample_runs_its_ctas_and_no_others);
+    tcase_add_test(tests, settings_out_of_range_are_refused);
+    tcase_add_test(tests, events_read_the_models_clock);
+    tcase_add_test(tests, a_function_of_another_context_is_not_launched);
+    return suite_run("emulator/shim_launch", tests);
 }

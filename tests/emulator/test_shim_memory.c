@@ -1,7 +1,8 @@
 /* test_shim_memory.c - claims about memory, copies, streams and threads of the emulated driver. */
-#include "shim_driver.h"
+#include "tests/emulator/shim_driver.h"
 
 #include "core/status.h"
+#include "tests/support/suite.h"
 
 #include <check.h>
 #include <pthread.h>
@@ -233,19 +234,18 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("shim_memory");
-    TCase *cases = tcase_create("memory and streams");
-    tcase_set_timeout(cases, 60);
-    tcase_add_checked_fixture(cases, start, NULL);
-    tcase_add_test(cases, a_hundred_gigabytes_fit_and_a_hundred_and_ten_do_not);
-    tcase_add_test(cases, contexts_of_a_device_share_its_capacity);
-    tcase_add_test(cases, a_wrong_address_is_refused_with_its_reason);
-    tcase_add_test(cases, copies_go_every_way);
-    tcase_add_test(cases, an_address_range_is_found_from_within);
-    tcase_add_test(cases, a_kernel_reaches_pinned_memory_at_its_address);
-    tcase_add_test(cases, registered_memory_is_the_callers_and_registered_once);
-    tcase_add_test(cases, streams_have_flags_and_priorities_and_are_always_done);
-    tcase_add_test(cases, threads_work_side_by_side);
-    suite_add_tcase(suite, cases);
-    return shim_driver_run(suite);
+    TCase *tests = tcase_create("shim_memory");
+
+    tcase_set_timeout(tests, 60);
+    tcase_add_checked_fixture(tests, start, NULL);
+    tcase_add_test(tests, a_hundred_gigabytes_fit_and_a_hundred_and_ten_do_not);
+    tcase_add_test(tests, contexts_of_a_device_share_its_capacity);
+    tcase_add_test(tests, a_wrong_address_is_refused_with_its_reason);
+    tcase_add_test(tests, copies_go_every_way);
+    tcase_add_test(tests, an_address_range_is_found_from_within);
+    tcase_add_test(tests, a_kernel_reaches_pinned_memory_at_its_address);
+    tcase_add_test(tests, registered_memory_is_the_callers_and_registered_once);
+    tcase_add_test(tests, streams_have_flags_and_priorities_and_are_always_done);
+    tcase_add_test(tests, threads_work_side_by_side);
+    return suite_run("emulator/shim_memory", tests);
 }

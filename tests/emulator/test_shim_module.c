@@ -1,8 +1,9 @@
 /* test_shim_module.c - claims about images, modules, functions and libraries of the emulated
  * driver. */
-#include "shim_driver.h"
+#include "tests/emulator/shim_driver.h"
 
 #include "core/status.h"
+#include "tests/support/suite.h"
 
 #include <check.h>
 #include <string.h>
@@ -149,16 +150,15 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("shim_module");
-    TCase *cases = tcase_create("modules");
-    tcase_set_timeout(cases, 60);
-    tcase_add_checked_fixture(cases, start, NULL);
-    tcase_add_loop_test(cases, an_image_that_cannot_run_is_refused_with_the_reason_in_the_log, 0,
+    TCase *tests = tcase_create("shim_module");
+
+    tcase_set_timeout(tests, 60);
+    tcase_add_checked_fixture(tests, start, NULL);
+    tcase_add_loop_test(tests, an_image_that_cannot_run_is_refused_with_the_reason_in_the_log, 0,
                         ARRAY_LEN(images));
-    tcase_add_test(cases, every_unsupported_form_stands_in_the_log);
-    tcase_add_test(cases, a_function_knows_its_name_parameters_and_module);
-    tcase_add_test(cases, a_global_variable_has_an_address_and_its_initial_value);
-    tcase_add_test(cases, a_library_gives_the_same_kernel);
-    suite_add_tcase(suite, cases);
-    return shim_driver_run(suite);
+    tcase_add_test(tests, every_unsupported_form_stands_in_the_log);
+    tcase_add_test(tests, a_function_knows_its_name_parameters_and_module);
+    tcase_add_test(tests, a_global_variable_has_an_address_and_its_initial_value);
+    tcase_add_test(tests, a_library_gives_the_same_kernel);
+    return suite_run("emulator/shim_module", tests);
 }

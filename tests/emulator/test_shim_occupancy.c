@@ -1,8 +1,9 @@
 /* test_shim_occupancy.c - occupancy against figures worked out by hand and against the toolkit's
  * own header. */
-#include "shim_driver.h"
+#include "tests/emulator/shim_driver.h"
 
 #include "core/status.h"
+#include "tests/support/suite.h"
 
 #include <check.h>
 #include <string.h>
@@ -153,12 +154,11 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("shim_occupancy");
-    TCase *cases = tcase_create("occupancy");
-    tcase_set_timeout(cases, 60);
-    tcase_add_loop_test(cases, occupancy_is_what_the_rules_give_by_hand, 0, ARRAY_LEN(by_hand));
-    tcase_add_loop_test(cases, occupancy_is_what_the_toolkits_header_gives, 0, ARRAY_LEN(gpus));
-    tcase_add_test(cases, the_best_block_fills_the_device);
-    suite_add_tcase(suite, cases);
-    return shim_driver_run(suite);
+    TCase *tests = tcase_create("shim_occupancy");
+
+    tcase_set_timeout(tests, 60);
+    tcase_add_loop_test(tests, occupancy_is_what_the_rules_give_by_hand, 0, ARRAY_LEN(by_hand));
+    tcase_add_loop_test(tests, occupancy_is_what_the_toolkits_header_gives, 0, ARRAY_LEN(gpus));
+    tcase_add_test(tests, the_best_block_fills_the_device);
+    return suite_run("emulator/shim_occupancy", tests);
 }

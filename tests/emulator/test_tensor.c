@@ -1,8 +1,9 @@
 /* test_tensor.c - the matrix units: golden vectors, fragment layouts, and that all vector levels
  * agree. */
-#include "tensor_cases.h"
+#include "tests/emulator/tensor_cases.h"
 
 #include "core/status.h"
+#include "tests/support/suite.h"
 
 #include <check.h>
 #include <math.h>
@@ -261,10 +262,7 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("tensor");
     TCase *tests = tcase_create("tensor");
-    SRunner *runner = NULL;
-    int failed = 0;
 
     tcase_set_timeout(tests, 60);
     tcase_add_loop_test(tests, a_large_product_hides_small_ones_as_the_unit_does, 0,
@@ -277,10 +275,5 @@ int main(void)
     tcase_add_test(tests, a_result_may_take_the_place_of_its_accumulator);
     tcase_add_test(tests, nan_and_infinity_come_through_in_every_mode);
     tcase_add_test(tests, integers_wrap_and_mix_signs);
-    suite_add_tcase(suite, tests);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? 0 : 1;
+    return suite_run("emulator/tensor", tests);
 }

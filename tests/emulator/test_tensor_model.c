@@ -1,7 +1,8 @@
 /* test_tensor_model.c - the matrix units against a restatement in Python integers (tests/tools).
  *
  * HONE_TENSOR_CASES sets how many elements are compared; 3,000 without it. */
-#include "tensor_cases.h"
+#include "tests/emulator/tensor_cases.h"
+#include "tests/support/suite.h"
 
 #include <check.h>
 #include <stdio.h>
@@ -58,17 +59,9 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("tensor_model");
     TCase *tests = tcase_create("tensor_model");
-    SRunner *runner = NULL;
-    int failed = 0;
 
     tcase_set_timeout(tests, 900);
     tcase_add_test(tests, units_agree_with_the_model_in_python);
-    suite_add_tcase(suite, tests);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? 0 : 1;
+    return suite_run("emulator/tensor_model", tests);
 }

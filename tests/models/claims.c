@@ -46,15 +46,3 @@ size_t claim_mutate(const char *text, size_t len, uint64_t seed, char *to)
     to[len] = '\0';
     return len;
 }
-
-int claim_run(const char *name, TCase *tests)
-{
-    Suite *suite = suite_create(name);
-    SRunner *runner = srunner_create(suite);
-
-    suite_add_tcase(suite, tests);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
-}

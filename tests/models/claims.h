@@ -1,4 +1,4 @@
-/* claims.h - what the suites of models/ share: a text with its verdict, and how a suite runs. */
+/* claims.h - what the suites of models/ share: a text with its verdict. */
 #ifndef HONE_TESTS_CLAIMS_H
 #define HONE_TESTS_CLAIMS_H
 
@@ -19,8 +19,5 @@ void claim_check(const claim *c, hone_status status, const hone_error *error);
 /* Copy `text` into `to` (as long, NUL-terminated) with a few bytes changed, dropped or swapped: the
  * same for the same seed. Returns the length. */
 size_t claim_mutate(const char *text, size_t len, uint64_t seed, char *to);
-
-/* Run the one case of a suite; main's exit status. */
-int claim_run(const char *name, TCase *tests);
 
 #endif

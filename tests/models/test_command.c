@@ -1,6 +1,7 @@
 /* test_command.c - `hone models` and `hone devices` from the outside: what they print, and how they
  * exit. */
 #include "tests/models/claims.h"
+#include "tests/support/suite.h"
 
 #include <jansson.h>
 #include <stdio.h>
@@ -102,5 +103,5 @@ int main(void)
     tcase_set_timeout(tests, 60);
     tcase_add_loop_test(tests, a_command_prints_and_exits, 0, sizeof runs / sizeof runs[0]);
     tcase_add_test(tests, json_holds_what_the_text_holds);
-    return claim_run("models/command", tests);
+    return suite_run("models/command", tests);
 }

@@ -3,7 +3,8 @@
 #include "models/names.h"
 
 #include "tests/models/claims.h"
-#include "tests/models/shared_data.h"
+#include "tests/support/file.h"
+#include "tests/support/suite.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -97,13 +98,13 @@ END_TEST
  * agree. */
 START_TEST(descriptions_agree_with_the_table)
 {
-    size_t len = 0;
-    char *text = shared_data_read("data/gpus.csv", &len), *rest = text, *line;
+    char path[512], *line;
     int rows = 0;
 
-    if (text == NULL) {
+    if (!file_find_shared("data/gpus.csv", path, sizeof path)) {
         return;
     }
+    char *text = file_read(path, NULL), *rest = text;
     strsep(&rest, "\n"); /* the heading */
     while ((line = strsep(&rest, "\n")) != NULL && *line != '\0') {
         char *cell[17] = {NULL};
@@ -238,5 +239,5 @@ int main(void)
     tcase_add_loop_test(tests, a_number_out_of_range_is_refused, 0, sizeof edits / sizeof edits[0]);
     tcase_add_loop_test(tests, a_damaged_description_is_read_or_refused, 0,
                         (int)models_names_len(models_gpu_names));
-    return claim_run("models/gpu", tests);
+    return suite_run("models/gpu", tests);
 }

@@ -4,7 +4,9 @@
 #include "models/names.h"
 
 #include "tests/models/claims.h"
-#include "tests/models/shared_data.h"
+#include "tests/support/file.h"
+#include "tests/support/folder.h"
+#include "tests/support/suite.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -42,7 +44,7 @@ START_TEST(an_import_equals_our_description)
     hone_error error = {0};
 
     snprintf(file, sizeof file, "data/configs/%s.json", twins[_i].config);
-    if (!shared_data_path(file, path, sizeof path)) {
+    if (!file_find_shared(file, path, sizeof path)) {
         return;
     }
     ck_assert_msg(llm_open(path, &theirs, &error) == HONE_OK, "%s", error.message);
@@ -210,26 +212,22 @@ END_TEST
 
 START_TEST(only_a_regular_file_is_read)
 {
-    char folder[] = "/tmp/hone-import-......", path[64];
+    char folder[FOLDER_BYTES], path[1024];
     llm *l = NULL;
     hone_error error = {0};
 
-    memset(folder + strlen(folder) - 6, 'X', 6); /* mkdtemp's form */
-    ck_assert_ptr_nonnull(mkdtemp(folder));
+    folder_make(folder);
     snprintf(path, sizeof path, "%s/config.json", folder);
     ck_assert_int_eq(llm_open(path, &l, &error), HONE_IO);
     ck_assert_str_eq(error.source, path);
     ck_assert_int_eq(mkfifo(path, 0600), 0);
     ck_assert_int_eq(llm_open(path, &l, NULL), HONE_IO);
     unlink(path);
-    FILE *out = fopen(path, "w");
-    fputs("{" LLAMA "}", out);
-    fclose(out);
+    file_write_text(path, "{" LLAMA "}");
     ck_assert_int_eq(llm_open(path, &l, NULL), HONE_OK);
     ck_assert_str_eq(llm_name(l), strrchr(folder, '/') + 1); /* after its folder */
     llm_close(l);
-    unlink(path);
-    rmdir(folder);
+    folder_remove(folder);
 }
 END_TEST
 
@@ -361,5 +359,5 @@ int main(void)
                         (int)models_names_len(models_llm_names));
     tcase_add_test(tests, a_damaged_config_is_read_or_refused);
     tcase_add_test(tests, an_unknown_name_lists_the_known_ones);
-    return claim_run("models/import", tests);
+    return suite_run("models/import", tests);
 }

@@ -3,6 +3,7 @@
 #include "models/perf.h"
 
 #include "tests/models/claims.h"
+#include "tests/support/suite.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -386,5 +387,5 @@ int main(void)
     tcase_add_test(tests, worse_is_never_faster);
     tcase_add_test(tests, impossible_work_is_refused);
     tcase_add_test(tests, the_roof_is_the_data_sheet);
-    return claim_run("models/perf", tests);
+    return suite_run("models/perf", tests);
 }

@@ -4,6 +4,7 @@
 #include "core/problem.h"
 
 #include "tests/models/claims.h"
+#include "tests/support/suite.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -245,5 +246,5 @@ int main(void)
     tcase_add_loop_test(tests, what_cannot_run_is_refused, 0, sizeof refusals / sizeof refusals[0]);
     tcase_add_test(tests, a_reblocked_model_is_refused_where_its_experts_do_not_divide);
     tcase_add_test(tests, the_m_lists_ascend_and_one_holds_the_other);
-    return claim_run("models/problems", tests);
+    return suite_run("models/problems", tests);
 }

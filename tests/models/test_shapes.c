@@ -4,7 +4,8 @@
 
 #include "tests/models/expected_shapes.h"
 #include "tests/models/claims.h"
-#include "tests/models/shared_data.h"
+#include "tests/support/file.h"
+#include "tests/support/suite.h"
 
 #include <jansson.h>
 #include <stdio.h>
@@ -235,8 +236,8 @@ static json_t *derive_elsewhere(const char *config, int tp)
     char script[512], path[512], command[1200];
     json_t *root = NULL;
 
-    if (!shared_data_path("tools/derive_shapes.py", script, sizeof script) ||
-        !shared_data_path(config, path, sizeof path)) {
+    if (!file_find_shared("tools/derive_shapes.py", script, sizeof script) ||
+        !file_find_shared(config, path, sizeof path)) {
         return NULL;
     }
     snprintf(command, sizeof command, "python3 '%s' '%s' --tp %d --json", script, path, tp);
@@ -291,7 +292,7 @@ START_TEST(an_imported_config_derives_as_the_other_program_says)
     json_t *other = NULL, *row;
 
     snprintf(config, sizeof config, "data/configs/%s.json", configs[_i]);
-    if (!shared_data_path(config, path, sizeof path) ||
+    if (!file_find_shared(config, path, sizeof path) ||
         (other = derive_elsewhere(config, TP)) == NULL) {
         return;
     }
@@ -327,5 +328,5 @@ int main(void)
                         sizeof bad_degrees / sizeof bad_degrees[0]);
     tcase_add_loop_test(tests, an_imported_config_derives_as_the_other_program_says, 0,
                         sizeof configs / sizeof configs[0]);
-    return claim_run("models/shapes", tests);
+    return suite_run("models/shapes", tests);
 }

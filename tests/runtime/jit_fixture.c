@@ -1,12 +1,8 @@
 /* jit_fixture.c - see jit_fixture.h. */
 #include "tests/runtime/jit_fixture.h"
 
-#include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 void jit_fixture_need_nvrtc(void)
 {
@@ -31,38 +27,4 @@ jit_request jit_fixture_request(const char *source, const char *entry)
                          .entries = {entry},
                          .entries_len = 1,
                          .arch = 90};
-}
-
-char *jit_fixture_folder(const char *name)
-{
-    static int made;
-    const char *base = getenv("TMPDIR");
-    char *folder = NULL;
-
-    /* By process and count: a test's own children make theirs elsewhere. */
-    if (asprintf(&folder, "%s/%s-%ld-%d", base != NULL ? base : P_tmpdir, name, (long)getpid(),
-                 made++) < 0 ||
-        mkdir(folder, 0700) != 0) {
-        perror("a temporary folder");
-        abort();
-    }
-    return folder;
-}
-
-void jit_fixture_remove(char *folder)
-{
-    DIR *d = opendir(folder);
-    char path[1024];
-
-    for (struct dirent *e = d != NULL ? readdir(d) : NULL; e != NULL; e = readdir(d)) {
-        if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0) {
-            snprintf(path, sizeof path, "%s/%s", folder, e->d_name);
-            unlink(path);
-        }
-    }
-    if (d != NULL) {
-        closedir(d);
-    }
-    rmdir(folder);
-    free(folder);
 }

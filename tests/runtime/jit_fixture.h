@@ -10,8 +10,4 @@ void jit_fixture_need_nvrtc(void);
 /* A request for the kernel `entry` of `source`, without headers, for sm_90a. */
 jit_request jit_fixture_request(const char *source, const char *entry);
 
-/* A fresh folder for temporary files, by a name that starts with `name`. The caller removes it. */
-char *jit_fixture_folder(const char *name);
-void jit_fixture_remove(char *folder); /* with its files; frees the name */
-
 #endif

@@ -4,7 +4,7 @@
 #include "runtime/jit.h"
 #include "tests/runtime/jit_fixture.h"
 #include "tests/runtime/store_fixture.h"
-#include "tests/runtime/suite.h"
+#include "tests/support/suite.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -183,7 +183,6 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("default");
     TCase *tests = tcase_create("default");
 
     jit_fixture_need_nvrtc();
@@ -197,6 +196,5 @@ int main(void)
     tcase_add_test(tests, decode_gets_small_tiles_and_prefill_large_ones);
     tcase_add_loop_test(tests, one_of_the_best_four_compiles_without_spills, 0,
                         (int)ARRAY_LEN(cases));
-    suite_add_tcase(suite, tests);
-    return suite_run(suite);
+    return suite_run("runtime/default", tests);
 }

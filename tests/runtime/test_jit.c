@@ -2,9 +2,10 @@
  * replaced. */
 #include "runtime/jit.h"
 #include "tests/runtime/jit_fixture.h"
-#include "tests/runtime/suite.h"
 
 #include "core/status.h"
+#include "tests/support/folder.h"
+#include "tests/support/suite.h"
 
 #include <dirent.h>
 #include <signal.h>
@@ -221,7 +222,9 @@ END_TEST
 
 START_TEST(a_second_compile_comes_from_the_cache_byte_for_byte)
 {
-    char *folder = jit_fixture_folder("hone-jit"), path[1024];
+    char folder[FOLDER_BYTES], path[1024];
+
+    folder_make(folder);
     snprintf(path, sizeof path, "%s/kernels.db", folder);
     const jit_options options = {.workers = 2, .cache_path = path};
     const jit_request request = scale_request("scale<Config{.factor = 7}>");
@@ -243,17 +246,18 @@ START_TEST(a_second_compile_comes_from_the_cache_byte_for_byte)
     jit_close(j);
     compiled_free(first);
     compiled_free(second);
-    jit_fixture_remove(folder);
+    folder_remove(folder);
 }
 END_TEST
 
 START_TEST(one_key_is_compiled_once_by_all_processes)
 {
     enum { PROCESSES = 8 };
-    char *folder = jit_fixture_folder("hone-flight"), path[1024];
+    char folder[FOLDER_BYTES], path[1024];
     pid_t children[PROCESSES];
     int compiles = 0;
 
+    folder_make(folder);
     snprintf(path, sizeof path, "%s/kernels.db", folder);
     for (int i = 0; i < PROCESSES; i++) {
         children[i] = fork();
@@ -277,7 +281,7 @@ START_TEST(one_key_is_compiled_once_by_all_processes)
         compiles += WEXITSTATUS(state);
     }
     ck_assert_int_eq(compiles, 1);
-    jit_fixture_remove(folder);
+    folder_remove(folder);
 }
 END_TEST
 
@@ -320,7 +324,6 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("jit");
     TCase *tests = tcase_create("jit");
 
     jit_fixture_need_nvrtc();
@@ -334,6 +337,5 @@ int main(void)
     tcase_add_test(tests, one_key_is_compiled_once_by_all_processes);
     tcase_add_test(tests, closing_ends_what_still_compiles);
     tcase_add_test(tests, a_missing_worker_names_the_remedy);
-    suite_add_tcase(suite, tests);
-    return suite_run(suite);
+    return suite_run("runtime/jit", tests);
 }

@@ -2,7 +2,7 @@
  * misses nothing. */
 #include "runtime/jit_answer.h"
 #include "runtime/wire.h"
-#include "tests/runtime/suite.h"
+#include "tests/support/suite.h"
 
 #include <check.h>
 #include <nvrtc.h>
@@ -305,7 +305,6 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("jit_answer");
     TCase *tests = tcase_create("jit_answer");
 
     tcase_add_loop_test(tests, resources_are_read_by_the_kernels_own_name, 0,
@@ -317,6 +316,5 @@ int main(void)
     tcase_add_test(tests, every_cut_answer_is_malformed);
     tcase_add_loop_test(tests, each_part_alone_changes_the_key, 0, (int)ARRAY_LEN(changes));
     tcase_add_test(tests, names_and_places_that_do_not_matter_leave_the_key);
-    suite_add_tcase(suite, tests);
-    return suite_run(suite);
+    return suite_run("runtime/jit_answer", tests);
 }

@@ -2,9 +2,11 @@
  * any text, no new files, every one ended by its limit, nothing left in the parent. */
 #include "runtime/jit.h"
 #include "tests/runtime/jit_fixture.h"
-#include "tests/runtime/suite.h"
 
 #include "core/status.h"
+#include "tests/support/file.h"
+#include "tests/support/folder.h"
+#include "tests/support/suite.h"
 
 #include <dirent.h>
 #include <stdio.h>
@@ -170,13 +172,11 @@ static void run_hostile(const char *name, const char *source, expectation expect
 
 START_TEST(hostile_sources_get_nothing)
 {
-    char *folder = jit_fixture_folder("hone-sandbox"), path[1024], *source = NULL;
-    snprintf(path, sizeof path, "%s/planted", folder);
-    FILE *f = fopen(path, "w");
+    char folder[FOLDER_BYTES], path[1024], *source = NULL;
 
-    ck_assert_ptr_nonnull(f);
-    fputs("\"" SECRET "\"\n", f);
-    fclose(f);
+    folder_make(folder);
+    snprintf(path, sizeof path, "%s/planted", folder);
+    file_write_text(path, "\"" SECRET "\"\n");
     const int files = count_files(folder);
     const long before = resident_kib();
 #pragma GCC diagnostic push
@@ -190,7 +190,7 @@ START_TEST(hostile_sources_get_nothing)
     ck_assert_msg(resident_kib() - before < 64 * 1024, "%s: %ld KiB", hostile[_i].name,
                   resident_kib() - before);
     free(source);
-    jit_fixture_remove(folder);
+    folder_remove(folder);
 }
 END_TEST
 
@@ -258,7 +258,6 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("sandbox");
     TCase *tests = tcase_create("sandbox");
 
     jit_fixture_need_nvrtc();
@@ -266,6 +265,5 @@ int main(void)
     tcase_add_loop_test(tests, hostile_sources_get_nothing, 0, (int)ARRAY_LEN(hostile));
     tcase_add_test(tests, the_planted_file_is_found_when_files_are_not_locked);
     tcase_add_test(tests, a_log_of_many_megabytes_is_cut);
-    suite_add_tcase(suite, tests);
-    return suite_run(suite);
+    return suite_run("runtime/sandbox", tests);
 }

@@ -3,7 +3,8 @@
 #include "runtime/serving.h"
 #include "tests/runtime/jit_fixture.h"
 #include "tests/runtime/store_fixture.h"
-#include "tests/runtime/suite.h"
+#include "tests/support/folder.h"
+#include "tests/support/suite.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,12 +12,13 @@
 
 #define GEMM(m) "fp8_gemm:m=" #m ",n=256,k=256,recipe=f32-1x128-128x128"
 
-static char *folder, store_file[1024];
-static char *cache_folder, cache_path[1024]; /* one for all tests: each kernel is compiled once */
+static char folder[FOLDER_BYTES], store_file[1024];
+static char cache_folder[FOLDER_BYTES],
+    cache_path[1024]; /* one for all tests: each kernel is compiled once */
 
 static void write_store(const fixture_winner *winners, size_t len)
 {
-    folder = jit_fixture_folder("hone-serving");
+    folder_make(folder);
     snprintf(store_file, sizeof store_file, "%s/hone.db", folder);
     ck_assert(store_fixture_write(store_file, winners, len));
 }
@@ -42,7 +44,7 @@ static void write_usual_store(void)
 
 static void remove_store(void)
 {
-    jit_fixture_remove(folder);
+    folder_remove(folder);
 }
 
 static hone_runtime *open_runtime(const char *device_spec, int strict, int allow_modelled)
@@ -436,11 +438,11 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("serving");
     TCase *usual = tcase_create("usual store"), *own = tcase_create("stores of their own");
+    TCase *const cases[] = {usual, own};
 
     jit_fixture_need_nvrtc();
-    cache_folder = jit_fixture_folder("hone-kernels");
+    folder_make(cache_folder);
     snprintf(cache_path, sizeof cache_path, "%s/kernels.db", cache_folder);
     tcase_set_timeout(usual, 60);
     tcase_set_timeout(own, 60);
@@ -459,9 +461,7 @@ int main(void)
                         (int)ARRAY_LEN(kinds));
     tcase_add_test(own, modelled_winners_stay_off_real_devices_unless_asked_for);
     tcase_add_loop_test(own, a_winner_whose_config_no_longer_parses_is_a_miss, 0, 2);
-    suite_add_tcase(suite, usual);
-    suite_add_tcase(suite, own);
-    const int result = suite_run(suite);
-    jit_fixture_remove(cache_folder);
+    const int result = suite_run_cases("runtime/serving", cases, ARRAY_LEN(cases));
+    folder_remove(cache_folder);
     return result;
 }

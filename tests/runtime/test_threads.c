@@ -3,7 +3,8 @@
 #include "runtime/serving.h"
 #include "tests/runtime/jit_fixture.h"
 #include "tests/runtime/store_fixture.h"
-#include "tests/runtime/suite.h"
+#include "tests/support/folder.h"
+#include "tests/support/suite.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -50,7 +51,7 @@ static void *prepare_often(void *context)
 
 START_TEST(readers_see_whole_tables_while_others_are_published)
 {
-    char *folder = jit_fixture_folder("hone-threads"), path[1024], cache[1024];
+    char folder[FOLDER_BYTES], path[1024], cache[1024];
     hone_problem problems[SIZES];
     fixture_winner winner;
     reader readers[READERS], writers[2];
@@ -58,6 +59,7 @@ START_TEST(readers_see_whole_tables_while_others_are_published)
     hone_runtime *rt = NULL;
     hone_error error;
 
+    folder_make(folder);
     snprintf(path, sizeof path, "%s/hone.db", folder);
     snprintf(cache, sizeof cache, "%s/kernels.db", folder);
     for (int i = 0; i < SIZES; i++) {
@@ -91,18 +93,16 @@ START_TEST(readers_see_whole_tables_while_others_are_published)
         ck_assert_int_eq(hone_lookup(rt, &problems[i], &choice, NULL), HONE_OK);
     }
     hone_close(rt);
-    jit_fixture_remove(folder);
+    folder_remove(folder);
 }
 END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("threads");
     TCase *tests = tcase_create("threads");
 
     jit_fixture_need_nvrtc();
     tcase_set_timeout(tests, 100);
     tcase_add_test(tests, readers_see_whole_tables_while_others_are_published);
-    suite_add_tcase(suite, tests);
-    return suite_run(suite);
+    return suite_run("runtime/threads", tests);
 }

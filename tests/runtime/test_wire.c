@@ -1,6 +1,6 @@
 /* test_wire.c - messages arrive as they were sent; whatever is cut, grown or flipped is refused. */
 #include "runtime/wire.h"
-#include "tests/runtime/suite.h"
+#include "tests/support/suite.h"
 
 #include <check.h>
 #include <stdlib.h>
@@ -126,7 +126,6 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("wire");
     TCase *tests = tcase_create("wire");
 
     tcase_add_test(tests, fields_come_back_in_order);
@@ -135,6 +134,5 @@ int main(void)
     tcase_add_test(tests, a_length_of_2_to_64_is_refused);
     tcase_add_test(tests, a_text_with_a_nul_inside_is_refused);
     tcase_add_test(tests, a_message_past_the_limit_fails_at_its_end);
-    suite_add_tcase(suite, tests);
-    return suite_run(suite);
+    return suite_run("runtime/wire", tests);
 }

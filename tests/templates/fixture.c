@@ -1,5 +1,5 @@
 /* fixture.c - a problem, a device and manifests for the suites of this folder. */
-#include "fixture.h"
+#include "tests/templates/fixture.h"
 
 #include <check.h>
 #include <stdio.h>

@@ -1,5 +1,6 @@
 /* kernels.c - templates, GPUs and NVRTC for the suites that compile kernels. */
-#include "kernels.h"
+#include "tests/templates/kernels.h"
+#include "tests/support/suite.h"
 
 #include <check.h>
 #include <stdio.h>
@@ -69,15 +70,6 @@ hone_status kernels_compile(const kernels *k, const template_source *source, con
 
 int kernels_run(const char *suite_name, TCase *tests, void (*setup)(void), void (*teardown)(void))
 {
-    Suite *suite = suite_create(suite_name);
-    SRunner *runner = srunner_create(suite);
-
-    srunner_set_fork_status(runner, CK_NOFORK); /* the workers belong to this process */
     tcase_add_unchecked_fixture(tests, setup, teardown);
-    tcase_set_timeout(tests, 0); /* a compile may take seconds; ctest has the limit */
-    suite_add_tcase(suite, tests);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
+    return suite_run_here(suite_name, tests); /* the workers belong to this process */
 }

@@ -1,5 +1,5 @@
 /* mutants.c - the table of faulty variants, and how one is made. */
-#include "mutants.h"
+#include "tests/templates/mutants.h"
 
 #include <check.h>
 #include <stdio.h>

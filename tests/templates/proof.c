@@ -1,5 +1,5 @@
 /* proof.c - one candidate on an emulated device: compiled, launched between red zones, verified. */
-#include "proof.h"
+#include "tests/templates/proof.h"
 
 #include "bench/verify.h"
 #include "runtime/module.h"

@@ -3,7 +3,7 @@
 #define HONE_TESTS_TEMPLATES_PROOF_H
 
 #include "bench/inputs.h"
-#include "kernels.h"
+#include "tests/templates/kernels.h"
 #include "runtime/device.h"
 
 typedef struct proof_case {

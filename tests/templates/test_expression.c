@@ -1,5 +1,7 @@
-/* test_expression.c - formulas mean what C means, and every fault is a status that names formula and line. */
+/* test_expression.c - formulas mean what C means, and every fault is a status that names formula
+ * and line. */
 #include "templates/expression.h"
+#include "tests/support/suite.h"
 
 #include <check.h>
 #include <stdio.h>
@@ -348,8 +350,7 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("expression");
-    TCase *tests = tcase_create("claims");
+    TCase *tests = tcase_create("expression");
 
     tcase_add_loop_test(tests, an_expression_has_its_value, 0, (int)ARRAY_LEN(values));
     tcase_add_loop_test(tests, what_is_no_expression_is_refused_with_its_line, 0,
@@ -358,10 +359,5 @@ int main(void)
                         (int)ARRAY_LEN(faults));
     tcase_add_loop_test(tests, length_and_depth_are_bounded, 0, (int)ARRAY_LEN(limits));
     tcase_add_test(tests, random_formulas_agree_with_c);
-    suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return suite_run("templates/expression", tests);
 }

@@ -1,7 +1,7 @@
 /* test_kernels.c - what a manifest calls legal, NVRTC compiles and the device can hold; what it
  * forbids, the kernel's own static_asserts refuse. HONE_KERNEL_DRAWS asks for that many random
  * configs of each row instead of one. */
-#include "kernels.h"
+#include "tests/templates/kernels.h"
 
 #include "core/problem.h"
 

@@ -1,5 +1,7 @@
-/* test_manifest.c - manifests: what is refused and where, which configs are legal, and the plans that come out. */
-#include "fixture.h"
+/* test_manifest.c - manifests: what is refused and where, which configs are legal, and the plans
+ * that come out. */
+#include "tests/templates/fixture.h"
+#include "tests/support/suite.h"
 
 #include <check.h>
 #include <stdio.h>
@@ -242,7 +244,8 @@ START_TEST(a_plan_holds_what_the_manifest_says)
 }
 END_TEST
 
-/* One line of the base replaced, then a plan of block_m=64 block_n=64 stages=2 swizzle=0 on m=256,n=256. */
+/* One line of the base replaced, then a plan of block_m=64 block_n=64 stages=2 swizzle=0 on
+ * m=256,n=256. */
 static const struct {
     const char *name;
     int line;
@@ -383,8 +386,7 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("manifest");
-    TCase *tests = tcase_create("claims");
+    TCase *tests = tcase_create("manifest");
 
     tcase_add_loop_test(tests, a_hostile_manifest_is_refused_with_its_line, 0,
                         (int)ARRAY_LEN(hostile));
@@ -396,10 +398,5 @@ int main(void)
     tcase_add_loop_test(tests, a_config_is_read_back_only_from_listed_values, 0,
                         (int)ARRAY_LEN(configs));
     tcase_add_test(tests, every_template_that_is_built_in_opens_with_its_headers);
-    suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return suite_run("templates/manifest", tests);
 }

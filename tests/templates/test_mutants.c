@@ -1,7 +1,7 @@
 /* test_mutants.c - each faulty variant changes exactly one place, still compiles, and its config is
  * legal: what refuses it must be the proof. */
-#include "kernels.h"
-#include "mutants.h"
+#include "tests/templates/kernels.h"
+#include "tests/templates/mutants.h"
 
 #include <check.h>
 #include <stdlib.h>

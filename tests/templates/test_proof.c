@@ -1,8 +1,8 @@
 /* test_proof.c - on emulated GPUs: configs of every template give what float64 gives, and every
  * faulty variant is refused. HONE_PROOF_DRAWS asks for that many random configs of each row instead
  * of one. */
-#include "mutants.h"
-#include "proof.h"
+#include "tests/templates/mutants.h"
+#include "tests/templates/proof.h"
 
 #include "core/problem.h"
 

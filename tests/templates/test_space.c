@@ -1,6 +1,7 @@
 /* test_space.c - the space is exactly the legal configs, however large the raw product is. */
-#include "fixture.h"
+#include "tests/templates/fixture.h"
 #include "templates/space.h"
+#include "tests/support/suite.h"
 
 #include <check.h>
 #include <stdio.h>
@@ -385,8 +386,7 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("space");
-    TCase *tests = tcase_create("claims");
+    TCase *tests = tcase_create("space");
 
     tcase_set_timeout(tests, 60);
     tcase_add_test(tests, random_spaces_equal_brute_force);
@@ -395,10 +395,5 @@ int main(void)
     tcase_add_test(tests, a_space_without_a_legal_config_ends_within_its_budget);
     tcase_add_test(tests, reasons_name_the_rule_that_refused);
     tcase_add_test(tests, a_fault_in_a_rule_is_the_walks_status);
-    suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return suite_run("templates/space", tests);
 }

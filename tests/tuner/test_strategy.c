@@ -1,8 +1,10 @@
-/* test_strategy.c - every strategy of the table proposes legal candidates, none twice, the same ones for a seed. */
+/* test_strategy.c - every strategy of the table proposes legal candidates, none twice, the same
+ * ones for a seed. */
 #include "core/problem.h"
 #include "models/gpu.h"
 #include "tuner/candidate_set.h"
 #include "tuner/strategy.h"
+#include "tests/support/suite.h"
 
 #include <check.h>
 #include <stdlib.h>
@@ -162,8 +164,7 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("strategy");
-    TCase *tests = tcase_create("claims");
+    TCase *tests = tcase_create("strategy");
     const int all = (int)strategy_len();
 
     tcase_set_timeout(tests, 60);
@@ -173,10 +174,5 @@ int main(void)
                         all);
     tcase_add_test(tests, what_another_problem_compiled_is_proposed_again);
     tcase_add_test(tests, names_find_their_strategy);
-    suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return suite_run("tuner/strategy", tests);
 }

@@ -1,9 +1,11 @@
-/* test_sweep.c - a sweep on an engine of the test's own: rows, winners, resuming after a stop and after a kill. */
+/* test_sweep.c - a sweep on an engine of the test's own: rows, winners, resuming after a stop and
+ * after a kill. */
 #include "models/gpu.h"
 #include "tuner/sweep.h"
+#include "tests/support/folder.h"
+#include "tests/support/suite.h"
 
 #include <check.h>
-#include <ftw.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -130,11 +132,11 @@ static hone_status fake_open(const engine_options *options, engine *out, hone_er
 
 /* ---- One sweep over the problems above. ----------------------------------------------------- */
 
-static char folder[128]; /* of the stores, removed at the end */
+static char folder[FOLDER_BYTES]; /* of the stores, removed at the end */
 
-static void store_file(char path[256], const char *name)
+static void store_file(char path[1024], const char *name)
 {
-    snprintf(path, 256, "%s/%s.db", folder, name);
+    snprintf(path, 1024, "%s/%s.db", folder, name);
 }
 
 static int stop_after(void *context, const sweep_progress *progress)
@@ -239,7 +241,7 @@ static dump dump_store(const char *path, size_t *winners)
 
 START_TEST(each_problem_gets_a_winner_and_a_second_run_nothing_to_do)
 {
-    char path[256];
+    char path[1024];
     sweep_summary first = {0}, second = {0};
     size_t winners = 0, again = 0;
 
@@ -265,7 +267,7 @@ END_TEST
 
 START_TEST(the_order_of_answers_changes_nothing)
 {
-    char forwards[256], backwards[256];
+    char forwards[1024], backwards[1024];
     sweep_summary summary;
     size_t winners = 0;
 
@@ -283,7 +285,7 @@ END_TEST
 
 START_TEST(a_stopped_sweep_goes_on_and_ends_as_a_whole_one)
 {
-    char whole[256], stopped[256];
+    char whole[1024], stopped[1024];
     sweep_summary summary, part = {0};
     size_t winners = 0, tried = 0;
     hone_status status = HONE_CANCELLED;
@@ -313,7 +315,7 @@ START_TEST(a_killed_sweep_loses_no_row_and_repeats_one_candidate_at_most)
     behaviour.random = true;
     /* At every proof of the sweep in turn; the last child outlives its sweep. */
     for (int die_at = 1, how = 9 << 8; WEXITSTATUS(how) == 9; die_at++) {
-        char path[256], name[32];
+        char path[1024], name[32];
         sweep_summary summary = {0};
         size_t winners = 0;
 
@@ -347,7 +349,8 @@ START_TEST(a_killed_sweep_loses_no_row_and_repeats_one_candidate_at_most)
 }
 END_TEST
 
-/* Let a child sweep, kill it after a while; the last count of candidates that it told, and whether it ended. */
+/* Let a child sweep, kill it after a while; the last count of candidates that it told, and whether
+ * it ended. */
 static uint64_t kill_one(const char *path, useconds_t after_us, bool *ended)
 {
     int ends[2], how = 0;
@@ -381,7 +384,7 @@ START_TEST(kill_nine_at_any_time_loses_nothing_that_was_told)
     uint32_t random = 12345;
     sweep_summary summary = {0};
     size_t winners = 0, before = 0;
-    char path[256];
+    char path[1024];
 
     behaviour.random = true;
     behaviour.pause_us = 3000;
@@ -415,7 +418,7 @@ END_TEST
 
 START_TEST(what_spills_is_tried_when_all_do)
 {
-    char path[256];
+    char path[1024];
     sweep_summary summary = {0};
 
     store_file(path, "spills");
@@ -429,7 +432,7 @@ END_TEST
 
 START_TEST(a_problem_that_nothing_serves_ends_without_a_winner)
 {
-    char path[256];
+    char path[1024];
     sweep_summary summary = {0};
 
     store_file(path, "unserved");
@@ -439,14 +442,6 @@ START_TEST(a_problem_that_nothing_serves_ends_without_a_winner)
 }
 END_TEST
 
-static int remove_one(const char *path, const struct stat *info, int type, struct FTW *walk)
-{
-    (void)info;
-    (void)type;
-    (void)walk;
-    return remove(path);
-}
-
 static void reset(void)
 {
     memset(&behaviour, 0, sizeof behaviour);
@@ -454,16 +449,9 @@ static void reset(void)
 
 int main(void)
 {
-    Suite *suite = suite_create("sweep");
-    TCase *tests = tcase_create("claims");
+    TCase *tests = tcase_create("sweep");
 
-    const char *parent = getenv("TMPDIR");
-    snprintf(folder, sizeof folder, "%s/hone-sweep-%d", parent != NULL ? parent : "/tmp",
-             (int)getpid());
-    if (mkdir(folder, 0700) != 0) {
-        perror(folder);
-        return EXIT_FAILURE;
-    }
+    folder_make(folder);
     tcase_set_timeout(tests, 300);
     tcase_add_checked_fixture(tests, reset, NULL);
     tcase_add_test(tests, each_problem_gets_a_winner_and_a_second_run_nothing_to_do);
@@ -473,11 +461,7 @@ int main(void)
     tcase_add_test(tests, kill_nine_at_any_time_loses_nothing_that_was_told);
     tcase_add_test(tests, what_spills_is_tried_when_all_do);
     tcase_add_test(tests, a_problem_that_nothing_serves_ends_without_a_winner);
-    suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    nftw(folder, remove_one, 8, FTW_DEPTH | FTW_PHYS);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    const int result = suite_run("tuner/sweep", tests);
+    folder_remove(folder);
+    return result;
 }

@@ -1,6 +1,8 @@
-/* test_winner.c - the choice among times: clear, tied or not worth leaving the default, alike on every machine. */
+/* test_winner.c - the choice among times: clear, tied or not worth leaving the default, alike on
+ * every machine. */
 #include "cache/store.h"
 #include "tuner/winner.h"
+#include "tests/support/suite.h"
 
 #include <check.h>
 #include <stdlib.h>
@@ -113,15 +115,9 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("winner");
-    TCase *tests = tcase_create("claims");
+    TCase *tests = tcase_create("winner");
 
     tcase_add_loop_test(tests, a_winner_is_chosen_by_the_rules, 0, (int)ARRAY_LEN(cases));
     tcase_add_test(tests, nothing_to_choose_from_is_refused);
-    suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return suite_run("tuner/winner", tests);
 }
