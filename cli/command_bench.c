@@ -4,6 +4,7 @@
  * Which one: --template and --config; else the store's winner on this device; else the analytical
  * default. */
 #include "cli/options.h"
+#include "cli/print.h"
 #include "cli/trial.h"
 
 #include "bench/stats.h"
@@ -220,17 +221,10 @@ int command_bench(int argc, char **argv)
     for (size_t i = 0; i < b.o.devices_len; i++) {
         TRY(bench_device(&b, b.o.devices[i], problems, len, &error));
     }
-    if (b.rows != NULL) {
-        json_dumpf(b.rows, stdout, JSON_INDENT(2));
-        putchar('\n');
-    }
+    print_json(b.rows);
 done:
     json_decref(b.rows);
     store_close(b.store, NULL);
     free(problems);
-    options_free(&b.o);
-    if (status != HONE_OK) {
-        return options_fail(&error);
-    }
-    return b.failed == 0 ? CLI_DONE : CLI_FAILED;
+    return options_end(&b.o, status, &error, b.failed == 0);
 }

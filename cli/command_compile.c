@@ -1,6 +1,7 @@
 /* command_compile.c - `hone compile`: one candidate for a problem through NVRTC, with what ptxas
  * says of it. */
 #include "cli/options.h"
+#include "cli/print.h"
 
 #include "runtime/default.h"
 #include "runtime/device.h"
@@ -203,9 +204,7 @@ static hone_status compile_all(const options *o, const compile_options *own, jso
         goto done;
     }
     TRY(device_open(o->devices[0], &d, error));
-    if (d->note[0] != '\0') {
-        fprintf(stderr, "hone: %s\n", d->note);
-    }
+    print_note(d->note);
     TRY(templates_open(&t, error));
     TRY(jit_open(&compiler, &j, error));
     for (size_t i = 0; i < len; i++) {
@@ -239,12 +238,8 @@ int command_compile(int argc, char **argv)
     TRY(options_parse(&command, argc, argv, &o, &own, &error));
     rows = o.json ? json_array() : NULL;
     TRY(compile_all(&o, &own, rows, &error));
-    if (rows != NULL) {
-        json_dumpf(rows, stdout, JSON_INDENT(2));
-        putchar('\n');
-    }
+    print_json(rows);
 done:
     json_decref(rows);
-    options_free(&o);
-    return status == HONE_OK ? CLI_DONE : options_fail(&error);
+    return options_end(&o, status, &error, true);
 }

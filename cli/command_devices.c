@@ -1,6 +1,7 @@
 /* command_devices.c - `hone devices`: the CUDA devices of this machine, and the GPUs that can be
  * emulated. */
 #include "cli/options.h"
+#include "cli/print.h"
 
 #include "models/perf.h"
 #include "runtime/device.h"
@@ -142,13 +143,9 @@ int command_devices(int argc, char **argv)
     TRY(list_devices(&list, &len, &error));
     rows = o.json ? json_array() : NULL;
     show_devices(list, len, rows);
-    if (rows != NULL) {
-        json_dumpf(rows, stdout, JSON_INDENT(2));
-        putchar('\n');
-    }
+    print_json(rows);
 done:
     json_decref(rows);
     free(list);
-    options_free(&o);
-    return status == HONE_OK ? CLI_DONE : options_fail(&error);
+    return options_end(&o, status, &error, true);
 }

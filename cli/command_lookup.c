@@ -1,6 +1,7 @@
 /* command_lookup.c - `hone lookup`: what serving would be given for a problem, and where the answer
  * comes from. */
 #include "cli/options.h"
+#include "cli/print.h"
 
 #include "runtime/serving.h"
 
@@ -109,9 +110,7 @@ static hone_status look_up_all(const options *o, const lookup_options *own, json
     TRY(options_store_path(o, path, sizeof path, error));
     for (size_t i = 0; i < o->devices_len; i++) {
         TRY(hone_open(path, o->devices[i], &serving, &rt, error));
-        if (rt->device->note[0] != '\0') {
-            fprintf(stderr, "hone: %s\n", rt->device->note);
-        }
+        print_note(rt->device->note);
         for (size_t p = 0; p < len; p++) {
             TRY(look_up(rt, &problems[p].problem, rows, error));
         }
@@ -144,12 +143,8 @@ int command_lookup(int argc, char **argv)
     TRY(options_parse(&command, argc, argv, &o, &own, &error));
     rows = o.json ? json_array() : NULL;
     TRY(look_up_all(&o, &own, rows, &error));
-    if (rows != NULL) {
-        json_dumpf(rows, stdout, JSON_INDENT(2));
-        putchar('\n');
-    }
+    print_json(rows);
 done:
     json_decref(rows);
-    options_free(&o);
-    return status == HONE_OK ? CLI_DONE : options_fail(&error);
+    return options_end(&o, status, &error, true);
 }

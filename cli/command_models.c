@@ -1,6 +1,7 @@
 /* command_models.c - `hone models`: which architectures there are, and what one of them asks of a
  * rank. */
 #include "cli/options.h"
+#include "cli/print.h"
 
 #include "core/numfmt.h"
 #include "models/llm.h"
@@ -292,12 +293,8 @@ int command_models(int argc, char **argv)
     } else {
         TRY(list_models(models, &error));
     }
-    if (models != NULL) {
-        json_dumpf(request.show ? json_array_get(models, 0) : models, stdout, JSON_INDENT(2));
-        putchar('\n');
-    }
+    print_json(request.show ? json_array_get(models, 0) : models);
 done:
     json_decref(models);
-    options_free(&o);
-    return status == HONE_OK ? CLI_DONE : options_fail(&error);
+    return options_end(&o, status, &error, true);
 }

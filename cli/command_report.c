@@ -1,5 +1,6 @@
 /* command_report.c - `hone report`: what a store knows about its devices, for people or as JSON. */
 #include "cli/options.h"
+#include "cli/print.h"
 
 #include "bench/report.h"
 #include "runtime/device.h"
@@ -120,6 +121,5 @@ int command_report(int argc, char **argv)
 done:
     report_free(&r);
     store_close(s, NULL);
-    options_free(&o);
-    return status == HONE_OK ? CLI_DONE : options_fail(&error);
+    return options_end(&o, status, &error, true);
 }

@@ -1,6 +1,7 @@
 /* command_space.c - `hone space`: how many configs each template has for a problem, and what rules
  * them out. */
 #include "cli/options.h"
+#include "cli/print.h"
 
 #include "runtime/device.h"
 #include "templates/space.h"
@@ -135,9 +136,7 @@ static hone_status find_gpu(const char *spec, gpu *out, hone_error *error)
         return gpu_find(spec + 4, out, error);
     }
     TRY(device_open(spec, &d, error));
-    if (d->note[0] != '\0') {
-        fprintf(stderr, "hone: %s\n", d->note);
-    }
+    print_note(d->note);
     *out = d->gpu;
 done:
     device_close(d);
@@ -181,14 +180,10 @@ int command_space(int argc, char **argv)
     for (size_t i = 0; i < o.devices_len; i++) {
         TRY(show_device(o.devices[i], t, problems, len, rows, &error));
     }
-    if (rows != NULL) {
-        json_dumpf(rows, stdout, JSON_INDENT(2));
-        putchar('\n');
-    }
+    print_json(rows);
 done:
     json_decref(rows);
     templates_close(t);
     free(problems);
-    options_free(&o);
-    return status == HONE_OK ? CLI_DONE : options_fail(&error);
+    return options_end(&o, status, &error, true);
 }

@@ -1,5 +1,6 @@
 /* command_store.c - `hone store`: counts and health of a store, or its candidates one by one. */
 #include "cli/options.h"
+#include "cli/print.h"
 
 #include "cache/store.h"
 
@@ -53,8 +54,7 @@ static hone_status check(store *s, bool as_json, bool *healthy, hone_error *erro
                       (json_int_t)h.devices, "candidates", (json_int_t)h.candidates, "winners",
                       (json_int_t)h.winners, "generation", (json_int_t)h.generation, "quarantined",
                       (json_int_t)h.quarantined, "intact", h.intact);
-        json_dumpf(root, stdout, JSON_INDENT(2));
-        putchar('\n');
+        print_json(root);
         json_decref(root);
         return HONE_OK;
     }
@@ -114,8 +114,7 @@ static hone_status list(store *s, const options *o, const wishes *w, hone_error 
     json_t *rows = o->json ? json_array() : NULL;
     hone_status status = store_candidates(s, &filter, print_candidate, rows, error);
     if (status == HONE_OK && rows != NULL) {
-        json_dumpf(rows, stdout, JSON_INDENT(2));
-        putchar('\n');
+        print_json(rows);
     }
     json_decref(rows);
     return status;
@@ -154,9 +153,5 @@ int command_store(int argc, char **argv)
     }
 done:
     store_close(s, NULL);
-    options_free(&o);
-    if (status != HONE_OK) {
-        return options_fail(&error);
-    }
-    return healthy ? CLI_DONE : CLI_FAILED;
+    return options_end(&o, status, &error, healthy);
 }

@@ -1,6 +1,7 @@
 /* command_tune.c - `hone tune`: sweep the problems of a model, or those named, on each device, and
  * report. */
 #include "cli/options.h"
+#include "cli/print.h"
 #include "cli/progress.h"
 
 #include "bench/report.h"
@@ -118,9 +119,7 @@ static hone_status tune_device(tune *t, const char *spec, hone_error *error)
     sweep_summary summary = {0};
 
     TRY(device_open(spec, &d, error));
-    if (d->note[0] != '\0') {
-        fprintf(stderr, "hone: %s\n", d->note);
-    }
+    print_note(d->note);
     const sweep_options asked = {
         .problems = t->plain,
         .problems_len = t->problems_len,
@@ -200,8 +199,7 @@ static hone_status print_result(const tune *t, hone_error *error)
                       (json_int_t)s->settled, "tried", (json_int_t)s->tried, "proved",
                       (json_int_t)s->ok, "rejected", (json_int_t)s->rejected, "pruned",
                       (json_int_t)s->pruned, "generation", (json_int_t)s->generation);
-        json_dumpf(row, stdout, JSON_INDENT(2));
-        putchar('\n');
+        print_json(row);
         json_decref(row);
         return HONE_OK;
     }
@@ -275,9 +273,5 @@ done:
     templates_close(t.templates);
     free(t.problems);
     free(t.plain);
-    options_free(&t.o);
-    if (status != HONE_OK) {
-        return options_fail(&error);
-    }
-    return t.total.winners == t.total.problems ? CLI_DONE : CLI_FAILED;
+    return options_end(&t.o, status, &error, t.total.winners == t.total.problems);
 }

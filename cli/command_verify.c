@@ -1,6 +1,7 @@
 /* command_verify.c - `hone verify`: candidates compared with float64 on a device, without a store.
  */
 #include "cli/options.h"
+#include "cli/print.h"
 #include "cli/progress.h"
 #include "cli/trial.h"
 
@@ -90,7 +91,7 @@ static hone_status choose(verify *v, const hone_problem *problem, candidate **ou
                           hone_error *error)
 {
     if (v->template_name == NULL) {
-        const strategy_problem p = {v->bench.templates, problem, &v->bench.device->gpu,
+        const strategy_problem p = {v->bench.templates,  problem,           &v->bench.device->gpu,
                                     (uint64_t)v->budget, (uint64_t)v->seed, NULL};
         const char *name = v->budget == 0 ? "exhaustive" : "model";
         return strategy_collect(strategy_find(name), &p, out, len, error);
@@ -148,8 +149,7 @@ done:
 static void print_summary(const verify *v)
 {
     if (v->rows != NULL) {
-        json_dumpf(v->rows, stdout, JSON_INDENT(2));
-        putchar('\n');
+        print_json(v->rows);
         return;
     }
     printf("%llu candidates, %llu not proved\n", (unsigned long long)v->tried,
@@ -188,9 +188,5 @@ int command_verify(int argc, char **argv)
 done:
     json_decref(v.rows);
     free(problems);
-    options_free(&v.o);
-    if (status != HONE_OK) {
-        return options_fail(&error);
-    }
-    return v.failed == 0 ? CLI_DONE : CLI_FAILED;
+    return options_end(&v.o, status, &error, v.failed == 0);
 }

@@ -280,7 +280,8 @@ hone_status options_store_path(const options *o, char *path, size_t capacity, ho
     return HONE_OK;
 }
 
-int options_fail(const hone_error *error)
+/* Print an error as one line on stderr and give its exit code. */
+static int fail(const hone_error *error)
 {
     static const struct {
         hone_status status;
@@ -311,4 +312,13 @@ int options_fail(const hone_error *error)
         }
     }
     return CLI_USAGE;
+}
+
+int options_end(options *o, hone_status status, const hone_error *error, bool good)
+{
+    options_free(o);
+    if (status != HONE_OK) {
+        return fail(error);
+    }
+    return good ? CLI_DONE : CLI_FAILED;
 }

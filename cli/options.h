@@ -69,7 +69,9 @@ hone_status options_store_path(const options *o, char *path, size_t capacity, ho
 hone_status options_number(const char *what, const char *text, int64_t least, int64_t most,
                            int64_t *out, hone_error *error);
 
-/* Print an error on stderr, one line, and give its exit code. */
-int options_fail(const hone_error *error);
+/* The end of a command: frees the options, prints the error, if any, as one line on stderr, and
+ * gives the exit code: that of the error, else CLI_DONE when the results are `good`, else
+ * CLI_FAILED. */
+int options_end(options *o, hone_status status, const hone_error *error, bool good);
 
 #endif

@@ -1,4 +1,5 @@
 /* trial.c - one candidate from its names to a verdict and a time. */
+#include "cli/print.h"
 #include "cli/trial.h"
 
 #include <stdio.h>
@@ -13,9 +14,7 @@ hone_status trial_open(const char *device_spec, uint64_t seed, trial_bench *out,
     out->seed = seed;
     TRY(templates_open(&out->templates, error));
     TRY(device_open(device_spec, &out->device, error));
-    if (out->device->note[0] != '\0') {
-        fprintf(stderr, "hone: %s\n", out->device->note);
-    }
+    print_note(out->device->note);
 done:
     return status;
 }
