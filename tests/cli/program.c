@@ -1,8 +1,9 @@
 /* program.c - the hone program, run from the outside in a folder of its own. */
 #include "tests/cli/program.h"
 
+#include "tests/support/file.h"
+
 #include <errno.h>
-#include <ftw.h>
 #include <spawn.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -30,61 +31,28 @@ const char *place_path(const place *p, const char *relative, char *out)
 
 place place_make(void)
 {
-    place p = {"/tmp/hone-cli-XXXXXX"};
+    place p;
     char path[PROGRAM_PATH_BYTES];
 
-    ck_assert_ptr_nonnull(mkdtemp(p.folder));
+    folder_make(p.folder);
     for (size_t i = 0; i < sizeof folders / sizeof folders[0]; i++) {
         ck_assert_int_eq(mkdir(place_path(&p, folders[i], path), 0700), 0);
     }
     return p;
 }
 
-static int remove_entry(const char *path, const struct stat *about, int kind, struct FTW *where)
-{
-    (void)about;
-    (void)kind;
-    (void)where;
-    return remove(path);
-}
-
 void place_remove(const place *p)
 {
-    nftw(p->folder, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
-}
-
-static char *read_file(const char *path, size_t *len)
-{
-    FILE *file = fopen(path, "rb");
-    size_t capacity = 1 << 16;
-    char *text = malloc(capacity);
-
-    ck_assert_msg(file != NULL, "%s: %s", path, strerror(errno));
-    ck_assert_ptr_nonnull(text);
-    *len = 0;
-    for (size_t got = 1; got > 0; *len += got) {
-        if (capacity - *len < 2) {
-            capacity *= 2;
-            text = realloc(text, capacity);
-            ck_assert_ptr_nonnull(text);
-        }
-        got = fread(text + *len, 1, capacity - *len - 1, file);
-    }
-    text[*len] = '\0';
-    fclose(file);
-    return text;
+    folder_remove(p->folder);
 }
 
 void place_copy(const place *p, const char *from, const char *to)
 {
-    char source[PROGRAM_PATH_BYTES], target[PROGRAM_PATH_BYTES];
+    char path[PROGRAM_PATH_BYTES];
     size_t len = 0;
-    char *bytes = read_file(place_path(p, from, source), &len);
-    FILE *file = fopen(place_path(p, to, target), "wb");
+    char *bytes = file_read(place_path(p, from, path), &len);
 
-    ck_assert_msg(file != NULL, "%s: %s", target, strerror(errno));
-    ck_assert_uint_eq(fwrite(bytes, 1, len, file), len);
-    ck_assert_int_eq(fclose(file), 0);
+    file_write(place_path(p, to, path), bytes, len);
     free(bytes);
 }
 
@@ -143,7 +111,6 @@ program_run program_wait(const place *p, const char *name, pid_t group)
 {
     program_run r = {.exit_status = -1};
     char path[PROGRAM_PATH_BYTES], file[64];
-    size_t len = 0;
     int state = 0;
 
     while (waitpid(group, &state, 0) < 0) {
@@ -152,9 +119,9 @@ program_run program_wait(const place *p, const char *name, pid_t group)
     r.exit_status = WIFEXITED(state) ? WEXITSTATUS(state) : -1;
     r.signal = WIFSIGNALED(state) ? WTERMSIG(state) : 0;
     snprintf(file, sizeof file, "%s.out", name);
-    r.out = read_file(place_path(p, file, path), &len);
+    r.out = file_read(place_path(p, file, path), NULL);
     snprintf(file, sizeof file, "%s.err", name);
-    r.err = read_file(place_path(p, file, path), &len);
+    r.err = file_read(place_path(p, file, path), NULL);
     return r;
 }
 
@@ -191,18 +158,4 @@ json_t *program_json(const place *p, const char *line)
 bool program_says(const program_run *r, const char *words)
 {
     return strstr(r->out, words) != NULL || strstr(r->err, words) != NULL;
-}
-
-int program_suite(const char *name, TCase *tests)
-{
-    Suite *suite = suite_create(name);
-    SRunner *runner = srunner_create(suite);
-
-    srunner_set_fork_status(runner, CK_NOFORK); /* the place belongs to this process */
-    tcase_set_timeout(tests, 0);                /* ctest has the limit */
-    suite_add_tcase(suite, tests);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
 }

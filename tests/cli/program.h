@@ -5,16 +5,18 @@
 #ifndef HONE_TESTS_CLI_PROGRAM_H
 #define HONE_TESTS_CLI_PROGRAM_H
 
+#include "tests/support/folder.h"
+
 #include <check.h>
 #include <jansson.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
 
-#define PROGRAM_PATH_BYTES 512
+#define PROGRAM_PATH_BYTES 1024
 
 typedef struct place {
-    char folder[128];
+    char folder[FOLDER_BYTES];
 } place;
 
 /* A fresh folder with home, data, cache, tmp and work (the current directory of runs); removed with
@@ -52,8 +54,5 @@ json_t *program_json(const place *p, const char *line);
 
 /* Whether both streams together hold `words`. */
 bool program_says(const program_run *r, const char *words);
-
-/* Run a suite of one test case, whose fixture may be NULL; main's exit status. */
-int program_suite(const char *name, TCase *tests);
 
 #endif

@@ -1,6 +1,7 @@
 /* test_flow.c - from a sweep to an answer: tune, report, lookup, verify, bench and store on one
  * small store. */
 #include "tests/cli/flow.h"
+#include "tests/support/suite.h"
 
 #include <ftw.h>
 #include <stdio.h>
@@ -196,5 +197,5 @@ int main(void)
                         sizeof documents / sizeof documents[0]);
     tcase_add_test(tests, the_report_lists_each_problem_once);
     tcase_add_test(tests, nothing_is_written_elsewhere);
-    return program_suite("cli/flow", tests);
+    return suite_run_here("cli/flow", tests);
 }

@@ -4,6 +4,7 @@
 #include "tests/cli/flow.h"
 
 #include "cache/store.h"
+#include "tests/support/suite.h"
 
 #include <signal.h>
 #include <sqlite3.h>
@@ -209,5 +210,5 @@ int main(void)
 
     tcase_add_unchecked_fixture(tests, setup, teardown);
     tcase_add_test(tests, no_kill_loses_a_row);
-    return program_suite("cli/kill", tests);
+    return suite_run_here("cli/kill", tests);
 }

@@ -1,6 +1,7 @@
 /* test_usage.c - help, wrong usage and what is not there: every command's texts and exit statuses.
  */
 #include "tests/cli/program.h"
+#include "tests/support/suite.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -186,5 +187,5 @@ int main(void)
                         sizeof readers / sizeof readers[0]);
     tcase_add_loop_test(tests, results_are_json_when_asked, 0,
                         sizeof documents / sizeof documents[0]);
-    return program_suite("cli/usage", tests);
+    return suite_run_here("cli/usage", tests);
 }

@@ -2,13 +2,14 @@
  * wherever two values of any two axes of problem, device and config meet. */
 #include "tests/project/pairs.h"
 
+#include "tests/support/folder.h"
+#include "tests/support/suite.h"
 #include "tuner/engine.h"
 
 #include <check.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #define SIZES "1", "15", "16", "17", "64", "127", "128", "129"
 
@@ -63,7 +64,7 @@ enum { DEVICES = 2, AHEAD = 8 };
 static templates *all;
 static device *devices[DEVICES];
 static engine engines[DEVICES];
-static char cache[] = "/tmp/hone-pairs-XXXXXX";
+static char cache[FOLDER_BYTES];
 
 /* One case on its way: compiled ahead, proved in order. */
 typedef struct flight {
@@ -166,7 +167,7 @@ static void setup(void)
     char worker[512];
 
     /* Compiled here and now: the user's cache is left alone. */
-    ck_assert_ptr_nonnull(mkdtemp(cache));
+    folder_make(cache);
     setenv("XDG_CACHE_HOME", cache, 1);
     snprintf(worker, sizeof worker, "%s/runtime/hone-worker", binary != NULL ? binary : ".");
     setenv("HONE_WORKER", worker, 1);
@@ -181,33 +182,19 @@ static void setup(void)
 
 static void teardown(void)
 {
-    char path[512];
-    static const char *const left[] = {"/hone/kernels.db", "/hone/kernels.db.lock", "/hone", ""};
-
     for (size_t i = 0; i < DEVICES; i++) {
         engines[i].close(engines[i].state);
         device_close(devices[i]);
     }
     templates_close(all);
-    for (size_t i = 0; i < LEN(left); i++) {
-        snprintf(path, sizeof path, "%s%s", cache, left[i]);
-        remove(path);
-    }
+    folder_remove(cache);
 }
 
 int main(void)
 {
-    Suite *suite = suite_create("project/pairs");
     TCase *tests = tcase_create("pairs");
-    SRunner *runner = srunner_create(suite);
 
-    srunner_set_fork_status(runner, CK_NOFORK); /* the workers belong to this process */
     tcase_add_unchecked_fixture(tests, setup, teardown);
-    tcase_set_timeout(tests, 0);
     tcase_add_loop_test(tests, every_pair_is_proved, 0, (int)LEN(rows));
-    suite_add_tcase(suite, tests);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
+    return suite_run_here("project/pairs", tests); /* the workers belong to this process */
 }

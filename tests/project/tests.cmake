@@ -2,3 +2,4 @@
 hone_test(project includes LINK hone_core)
 hone_test(project pairs LINK hone_tuner SOURCES project/pairs.c LABELS rel TIMEOUT 1200)
 add_dependencies(test_project_pairs hone_emu hone-worker)
+hone_test(project readme LINK PkgConfig::JANSSON SOURCES cli/program.c LABELS release-only TIMEOUT 1800)
