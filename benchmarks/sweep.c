@@ -5,9 +5,9 @@
  * in turns. Then a real sweep says where its wall time goes. */
 #include "benchmarks/bare.h"
 #include "benchmarks/rows.h"
+#include "tests/support/folder.h"
 #include "tuner/sweep.h"
 
-#include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -101,7 +101,7 @@ typedef struct setting {
     templates *templates;
     device *device;
     hone_problem problems[ARRAY_LEN(texts)];
-    char folder[64];
+    char folder[FOLDER_BYTES];
     int jobs, runs;
 } setting;
 
@@ -110,11 +110,8 @@ static hone_status open_setting(setting *s, hone_error *error)
     hone_status status = HONE_OK;
     const long cores = sysconf(_SC_NPROCESSORS_ONLN);
 
-    *s = (setting){.folder = "/tmp/hone-bench-XXXXXX", .jobs = cores > 0 ? (int)cores : 1};
-    if (mkdtemp(s->folder) == NULL) {
-        status = status_set(error, HONE_IO, s->folder, 0, "no temporary folder can be made");
-        goto done;
-    }
+    *s = (setting){.jobs = cores > 0 ? (int)cores : 1};
+    folder_make(s->folder);
     TRY(templates_open(&s->templates, error));
     TRY(device_open("emu:h20", &s->device, error));
     for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
@@ -124,26 +121,18 @@ done:
     return status;
 }
 
-static int remove_entry(const char *path, const struct stat *about, int kind, struct FTW *where)
-{
-    (void)about;
-    (void)kind;
-    (void)where;
-    return remove(path);
-}
-
 static void close_setting(setting *s)
 {
     device_close(s->device);
     templates_close(s->templates);
-    nftw(s->folder, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
+    folder_remove(s->folder);
 }
 
 /* One sweep into a new store, with an empty kernel cache; its wall time. */
 static hone_status run_sweep(setting *s, bool stub, double *spent_s, hone_error *error)
 {
     hone_status status = HONE_OK;
-    char path[128];
+    char path[2 * FOLDER_BYTES];
     store *st = NULL;
     sweep_summary summary;
 
