@@ -93,6 +93,7 @@ static bool launch(const device *d, const plan *p, const compiled *code, const i
     }
     hone_emu_fault fault = {0};
     d->driver->emu->last_fault(d->ordinal, &fault, NULL);
+    module_unload(m);
     result->passed = false;
     snprintf(result->reason, sizeof result->reason, "%.80s: %.140s", error.message, fault.message);
     d->driver->emu->reset(d->ordinal, NULL);
