@@ -18,7 +18,7 @@ extern char **environ;
 /* What a run takes from its environment; the rest of it is the place. */
 static const char *const kept[] = {"PATH", "LD_LIBRARY_PATH", "CUDA_HOME", "ASAN_OPTIONS",
                                    "UBSAN_OPTIONS"};
-static const char *const folders[] = {"home", "data", "cache", "tmp", "work"};
+static const char *const folders[] = {"home", "data", "cache", "tmp", "run"};
 
 enum { KEPT = sizeof kept / sizeof kept[0], LINE_BYTES = 8192 };
 
@@ -93,7 +93,7 @@ pid_t program_start(const place *p, const char *name, const char *line)
 
     ck_assert_msg(binary != NULL, "set HONE_BINARY_DIR to the build folder");
     int len = snprintf(command, sizeof command,
-                       "hone() { \"$HONE\" \"$@\"; }; HONE='%s/cli/hone'; cd '%s/work'; "
+                       "hone() { \"$HONE\" \"$@\"; }; HONE='%s/cli/hone'; cd '%s/run'; "
                        "exec >'%s/%s.out' 2>'%s/%s.err' </dev/null; %s",
                        binary, p->folder, p->folder, name, p->folder, name, line);
     ck_assert_int_lt(len, LINE_BYTES);

@@ -19,7 +19,7 @@ typedef struct place {
     char folder[FOLDER_BYTES];
 } place;
 
-/* A fresh folder with home, data, cache, tmp and work (the current directory of runs); removed with
+/* A fresh folder with home, data, cache, tmp and run (the current directory of runs); removed with
  * all that lies in it. */
 place place_make(void);
 void place_remove(const place *p);

@@ -15,7 +15,7 @@ static void setup(void)
 {
     here = place_make();
     program_run r = program_call(&here, "%s", FLOW_TUNE);
-    ck_assert_msg(r.exit_status == 0, "exit %d: %s%s", r.exit_status, r.out, r.err);
+    ck_assert_msg(r.exit_status == 0, "exit %d: %.1000s%.1000s", r.exit_status, r.out, r.err);
     ck_assert_msg(strstr(r.out, "6 of 6 problems have a winner; 12 candidates tried: 12 proved") !=
                       NULL,
                   "%s", r.out);
@@ -60,8 +60,8 @@ START_TEST(a_tuned_store_answers)
 {
     program_run r = program_call(&here, "%s", answers[_i].line);
 
-    ck_assert_msg(r.exit_status == answers[_i].exit_status, "%s: exit %d: %s%s", answers[_i].line,
-                  r.exit_status, r.out, r.err);
+    ck_assert_msg(r.exit_status == answers[_i].exit_status, "%s: exit %d: %.1000s%.1000s",
+                  answers[_i].line, r.exit_status, r.out, r.err);
     ck_assert_msg(program_says(&r, answers[_i].says), "%s: '%s%s' lacks '%s'", answers[_i].line,
                   r.out, r.err, answers[_i].says);
     program_free(&r);
@@ -91,8 +91,8 @@ START_TEST(candidates_are_tried_outside_a_sweep)
 {
     program_run r = program_call(&here, "%s", trials[_i].line);
 
-    ck_assert_msg(r.exit_status == trials[_i].exit_status, "%s: exit %d: %s%s", trials[_i].line,
-                  r.exit_status, r.out, r.err);
+    ck_assert_msg(r.exit_status == trials[_i].exit_status, "%s: exit %d: %.1000s%.1000s",
+                  trials[_i].line, r.exit_status, r.out, r.err);
     ck_assert_msg(program_says(&r, trials[_i].says), "%s: '%s%s' lacks '%s'", trials[_i].line,
                   r.out, r.err, trials[_i].says);
     program_free(&r);
@@ -153,12 +153,12 @@ START_TEST(the_report_lists_each_problem_once)
 END_TEST
 
 /* What lies in the place besides the store, the kernel cache, and what the tests themselves put
- * into `work`. */
+ * into `run`. */
 static char stray[PROGRAM_PATH_BYTES];
 
 static int look_for_strays(const char *path, const struct stat *about, int kind, struct FTW *where)
 {
-    static const char *const expected[] = {"/data/hone/", "/cache/hone/", "/work/"};
+    static const char *const expected[] = {"/data/hone/", "/cache/hone/", "/run/"};
     const char *inside = path + strlen(here.folder);
     bool known = kind != FTW_F || (where->level == 1); /* what was printed */
 

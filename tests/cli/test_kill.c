@@ -43,7 +43,7 @@ static sqlite3 *open_store(const char *name)
     sqlite3 *db = NULL;
     char relative[64], path[PROGRAM_PATH_BYTES];
 
-    snprintf(relative, sizeof relative, "work/%s", name);
+    snprintf(relative, sizeof relative, "run/%s", name);
     if (sqlite3_open_v2(place_path(&here, relative, path), &db, SQLITE_OPEN_READONLY, NULL) !=
         SQLITE_OK) {
         sqlite3_close(db);
@@ -124,7 +124,7 @@ static void sweep_calmly(const char *name)
 {
     program_run r = program_call(&here, "hone tune" TUNE "%s", name);
 
-    ck_assert_msg(r.exit_status == 0, "exit %d: %s%s", r.exit_status, r.out, r.err);
+    ck_assert_msg(r.exit_status == 0, "exit %d: %.1000s%.1000s", r.exit_status, r.out, r.err);
     program_free(&r);
 }
 

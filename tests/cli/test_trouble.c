@@ -18,7 +18,7 @@ static void setup(void)
 {
     here = place_make();
     program_run r = program_call(&here, "%s", FLOW_TUNE);
-    ck_assert_msg(r.exit_status == 0, "exit %d: %s%s", r.exit_status, r.out, r.err);
+    ck_assert_msg(r.exit_status == 0, "exit %d: %.1000s%.1000s", r.exit_status, r.out, r.err);
     program_free(&r);
 }
 
@@ -80,7 +80,7 @@ START_TEST(an_interrupted_sweep_ends_well_and_goes_on)
 
     const size_t before = finished("long.db");
     r = program_call(&here, "hone tune " LONG_TUNE);
-    ck_assert_msg(r.exit_status == 0, "exit %d: %s%s", r.exit_status, r.out, r.err);
+    ck_assert_msg(r.exit_status == 0, "exit %d: %.1000s%.1000s", r.exit_status, r.out, r.err);
     program_free(&r);
     ck_assert_uint_gt(finished("long.db"), before);
     r = program_call(&here, "hone tune " LONG_TUNE);
@@ -124,7 +124,7 @@ START_TEST(a_damaged_store_never_answers_wrongly)
     static const char ask[] = "hone lookup --device emu:h20 --problem " FLOW_ACT " --store ";
     program_run right = program_call(&here, "%s../%s", ask, PLACE_STORE);
 
-    damage("work/damaged.db", (unsigned)_i + 1, _i < DAMAGES / 2 ? 1 : 64);
+    damage("run/damaged.db", (unsigned)_i + 1, _i < DAMAGES / 2 ? 1 : 64);
     program_run got = program_call(&here, "%sdamaged.db", ask);
     ck_assert_int_eq(right.exit_status, 0);
     if (got.exit_status == 0) {
@@ -174,7 +174,7 @@ START_TEST(a_read_only_store_serves_a_user_without_rights)
     /* Nothing lies beside it that was not there. */
     r = program_call(&here, "test \"$(ls image)\" = hone.db && " AS_NOBODY
                             "\"$HONE\" store check --store image/hone.db");
-    ck_assert_msg(r.exit_status == 0, "exit %d: %s%s", r.exit_status, r.out, r.err);
+    ck_assert_msg(r.exit_status == 0, "exit %d: %.1000s%.1000s", r.exit_status, r.out, r.err);
     program_free(&r);
     r = program_call(&here, "chmod 755 image"); /* so that it can be removed */
     program_free(&r);

@@ -56,8 +56,8 @@ START_TEST(every_command_of_the_readme_runs)
     for (size_t i = 0; i < commands_len; i++) {
         program_run r = run_line(commands[i]);
         const bool measures = strncmp(commands[i], "./hone.sh benchmark", 19) == 0;
-        ck_assert_msg(r.exit_status == 0 || (measures && r.exit_status == 1), "%s: exit %d: %s%s",
-                      commands[i], r.exit_status, r.out, r.err);
+        ck_assert_msg(r.exit_status == 0 || (measures && r.exit_status == 1),
+                      "%s: exit %d: %.1000s%.1000s", commands[i], r.exit_status, r.out, r.err);
         ck_assert_msg(r.out[0] != '\0', "%s prints nothing", commands[i]);
         program_free(&r);
     }
