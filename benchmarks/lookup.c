@@ -3,8 +3,10 @@
  *
  * Time is the processor's counter around one call, less what two readings alone cost. The problem
  * lies in the caller's cache, as in an engine that has just filled it; the table is visited in
- * random order. Allocations and locks are counted by taking the C library's place; system calls by
- * a seccomp filter that kills at the first. */
+ * random order. Between lookups little memory is touched, so that the table's own size decides
+ * whether it stays in the processor's cache; a row without a bar says what a lookup costs when
+ * other work has emptied it. Allocations and locks are counted by taking the C library's place;
+ * system calls by a seccomp filter that kills at the first. */
 #include "benchmarks/rows.h"
 #include "benchmarks/winners.h"
 
@@ -25,7 +27,14 @@
 #include <x86intrin.h>
 #endif
 
-enum { ROUNDS = 5, LOOKUPS = 200000, QUIET_LOOKUPS = 100000 };
+enum {
+    ROUNDS = 50,
+    LOOKUPS = 20000, /* of a round: short enough to pass between two turns of other work */
+    QUIET_LOOKUPS = 100000,
+    COLD_LOOKUPS = 200,
+    COLD_BYTES = 8 << 20, /* several times a core's own cache */
+    MOST_TICKS = 65536,
+};
 
 /* ---- Counting what the C library is asked for
  * ---------------------------------------------------------- */
@@ -98,28 +107,71 @@ static double ns_per_tick(void)
     return (double)(now_ns() - from) / (double)(ticks() - from_ticks);
 }
 
-static int compare_ticks(const void *a, const void *b)
-{
-    const uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
-
-    return (x > y) - (x < y);
-}
-
 static uint32_t next_random(uint64_t *seed)
 {
     *seed = *seed * 6364136223846793005u + 1442695040888963407u;
     return (uint32_t)(*seed >> 33);
 }
 
-/* Usual cost of two readings with nothing between them. */
-static uint32_t reading_cost(uint32_t *samples)
+/* How often each number of ticks was seen: small, where a list of samples would fill the cache. */
+typedef struct histogram {
+    uint32_t counts[MOST_TICKS], total; /* the last count: all longer ones */
+} histogram;
+
+static void count(histogram *h, uint64_t spent)
 {
+    h->counts[spent < MOST_TICKS ? spent : MOST_TICKS - 1]++;
+    h->total++;
+}
+
+/* Ticks that `share` of the samples do not exceed. */
+static uint32_t quantile(const histogram *h, double share)
+{
+    uint32_t ticks_at = 0;
+
+    for (uint64_t seen = h->counts[0]; (double)seen < share * h->total;) {
+        seen += h->counts[++ticks_at];
+    }
+    return ticks_at;
+}
+
+/* Usual cost of two readings with nothing between them. */
+static uint32_t reading_cost(histogram *h)
+{
+    memset(h, 0, sizeof *h);
     for (int i = 0; i < LOOKUPS; i++) {
         const uint64_t from = ticks();
-        samples[i] = (uint32_t)(ticks() - from);
+        count(h, ticks() - from);
     }
-    qsort(samples, LOOKUPS, sizeof *samples, compare_ticks);
-    return samples[LOOKUPS / 2];
+    return quantile(h, 0.5);
+}
+
+/* The problem of winner `i`, put together from the few sizes that there are. */
+static hone_problem pick(const winners *w, uint32_t i)
+{
+    hone_problem problem = w->problems[i % 5];
+
+    problem.as.fp8_gemm.n = w->problems[i / 5 % 100 * 5].as.fp8_gemm.n;
+    problem.as.fp8_gemm.k = w->problems[i / 500 * 500].as.fp8_gemm.k;
+    return problem;
+}
+
+/* Ticks of one lookup of a random winner, or of a size just below it where `shift` is 1. False when
+ * it fails. */
+static bool time_one(const hone_runtime *rt, const winners *w, int64_t shift, uint64_t *seed,
+                     uint64_t *spent)
+{
+    hone_problem problem = pick(w, next_random(seed) % WINNERS_COUNT);
+    hone_choice choice;
+
+    problem.as.fp8_gemm.m -= shift * (problem.as.fp8_gemm.m > 1);
+    const uint64_t from = ticks();
+    const hone_status status = hone_lookup(rt, &problem, &choice, NULL);
+    *spent = ticks() - from;
+    if (status != HONE_OK) {
+        fprintf(stderr, "a lookup failed: %s\n", hone_status_name(status));
+    }
+    return status == HONE_OK;
 }
 
 /* What one or more rounds of lookups came to. */
@@ -128,32 +180,23 @@ typedef struct figures {
     unsigned long allocations, locks;
 } figures;
 
-/* One round: sorted ticks of each lookup. `shift` is taken from M: 0 asks for winners, 1 for sizes
- * between them. */
-static bool time_lookups(const hone_runtime *rt, const winners *w, int64_t shift, uint32_t *samples,
-                         figures *out)
+/* One round. */
+static bool time_round(const hone_runtime *rt, const winners *w, int64_t shift, uint64_t *seed,
+                       histogram *h, figures *out)
 {
-    const uint32_t cost = reading_cost(samples);
+    const uint32_t cost = reading_cost(h);
     const unsigned long allocations_before = allocations, locks_before = locks;
-    uint64_t seed = 1;
+    bool fine = true;
 
-    for (int i = 0; i < LOOKUPS; i++) {
-        hone_problem problem = w->problems[next_random(&seed) % WINNERS_COUNT];
-        hone_choice choice;
-        problem.as.fp8_gemm.m -= shift * (problem.as.fp8_gemm.m > 1);
-        const uint64_t from = ticks();
-        const hone_status status = hone_lookup(rt, &problem, &choice, NULL);
-        const uint64_t spent = ticks() - from;
-        if (status != HONE_OK) {
-            fprintf(stderr, "a lookup failed: %s\n", hone_status_name(status));
-            return false;
-        }
-        samples[i] = spent > cost ? (uint32_t)(spent - cost) : 0;
+    memset(h, 0, sizeof *h);
+    for (int i = 0; fine && i < LOOKUPS; i++) {
+        uint64_t spent = 0;
+        fine = time_one(rt, w, shift, seed, &spent);
+        count(h, spent > cost ? spent - cost : 0);
     }
     out->allocations += allocations - allocations_before;
     out->locks += locks - locks_before;
-    qsort(samples, LOOKUPS, sizeof *samples, compare_ticks);
-    return true;
+    return fine;
 }
 
 /* The best of several rounds: what else runs on the machine only ever adds time. Counts are of all
@@ -161,18 +204,48 @@ static bool time_lookups(const hone_runtime *rt, const winners *w, int64_t shift
 static bool measure(const hone_runtime *rt, const winners *w, int64_t shift, figures *out)
 {
     const double tick = ns_per_tick();
-    uint32_t *samples = malloc(LOOKUPS * sizeof *samples);
-    bool fine = samples != NULL;
+    histogram *h = malloc(sizeof *h);
+    uint64_t seed = 1;
+    bool fine = h != NULL;
 
     *out = (figures){.p50_ns = 1e9, .p99_ns = 1e9};
     for (int round = 0; fine && round < ROUNDS; round++) {
-        fine = time_lookups(rt, w, shift, samples, out);
-        const double p50 = samples[LOOKUPS / 2] * tick, p99 = samples[LOOKUPS / 100 * 99] * tick;
+        fine = time_round(rt, w, shift, &seed, h, out);
+        const double p50 = quantile(h, 0.5) * tick, p99 = quantile(h, 0.99) * tick;
         out->p50_ns = p50 < out->p50_ns ? p50 : out->p50_ns;
         out->p99_ns = p99 < out->p99_ns ? p99 : out->p99_ns;
     }
-    free(samples);
+    free(h);
     return fine;
+}
+
+/* Median of lookups after other work has taken the processor's cache; below 0 when one fails. */
+static double cold_ns(const hone_runtime *rt, const winners *w)
+{
+    const double tick = ns_per_tick();
+    histogram *h = malloc(sizeof *h);
+    uint8_t *other = malloc(COLD_BYTES);
+    uint64_t seed = 3;
+    bool fine = h != NULL && other != NULL;
+    double ns = -1;
+
+    const uint32_t cost = fine ? reading_cost(h) : 0;
+    if (fine) {
+        memset(h, 0, sizeof *h);
+    }
+    for (int i = 0; fine && i < COLD_LOOKUPS; i++) {
+        uint64_t spent = 0;
+        memset(other, i, COLD_BYTES);
+        __asm__ volatile("" ::"r"(other) : "memory"); /* the writes are wanted */
+        fine = time_one(rt, w, 0, &seed, &spent);
+        count(h, spent > cost ? spent - cost : 0);
+    }
+    if (fine) {
+        ns = quantile(h, 0.5) * tick;
+    }
+    free(h);
+    free(other);
+    return ns;
 }
 
 /* ---- System calls
@@ -224,7 +297,8 @@ static bool add_rows(const hone_runtime *rt, const winners *w, json_t *rows)
 {
     figures exact, between;
 
-    if (!measure(rt, w, 0, &exact) || !measure(rt, w, 1, &between)) {
+    const double cold = cold_ns(rt, w);
+    if (cold < 0 || !measure(rt, w, 0, &exact) || !measure(rt, w, 1, &between)) {
         return false;
     }
     const double calls = system_calls(rt, w);
@@ -234,6 +308,7 @@ static bool add_rows(const hone_runtime *rt, const winners *w, json_t *rows)
              0);
     rows_add(rows, "locks in 1,000,000 lookups", (double)exact.locks, "", ROWS_AT_MOST, 0);
     rows_add(rows, "system calls in 100,000 lookups", calls < 0 ? 1 : calls, "", ROWS_AT_MOST, 0);
+    rows_add(rows, "lookup in an emptied cache, p50", cold, "ns", ROWS_NO_BAR, 0);
     rows_add(rows, "lookup of a size between winners, p50", between.p50_ns, "ns", ROWS_NO_BAR, 0);
     return true;
 }
@@ -246,6 +321,13 @@ int main(int argc, char **argv)
     hone_runtime *rt = winners_open(w);
     hone_error error;
 
+    for (uint32_t i = 0; i < WINNERS_COUNT; i++) {
+        const hone_problem problem = pick(w, i);
+        if (memcmp(&problem, &w->problems[i], sizeof problem) != 0) {
+            fprintf(stderr, "winner %u is not what it is taken for\n", i);
+            return 1;
+        }
+    }
     bool fine = hone_prepare(rt, w->problems, WINNERS_COUNT, NULL, NULL, &error) == HONE_OK;
     if (!fine) {
         fprintf(stderr, "prepare: %s\n", error.message);

@@ -146,8 +146,11 @@ static hone_status try_next(preparation *p, want *w, bool *more, hone_error *err
         status = status_set(error, HONE_NO_MEMORY, NULL, 0, "a served kernel");
         goto done;
     }
-    *w->made =
-        (served){.device = rt->device, .m = c->m, .config = c->config, .problem = *w->problem};
+    *w->made = (served){.device = rt->device,
+                        .m = c->m,
+                        .config = c->config,
+                        .problem = *w->problem,
+                        .source = c->source};
     TRY(hone_operands(w->problem, w->made->operands, &w->made->operands_len, error));
     TRY(manifest_plan(c->m, w->problem, &rt->device->gpu.facts, &c->config, &w->made->plan, error));
     TRY(find_kernel(p, w->made, &w->kernel, error));
@@ -222,22 +225,23 @@ done:
     return status;
 }
 
-static void fill_entry(const want *w, table_entry *e)
+static void put_answer(table *t, const want *w)
 {
     const serving_candidate *c = &w->candidates[w->next - 1];
     const generation_winner *winner = c->winner;
-
     const uint64_t workspace = w->made->plan.workspace_bytes;
+    const table_answer answer = {
+        .kernel = w->made,
+        .winner = winner != NULL ? winner->id : 0,
+        .time_ns = winner != NULL ? winner->time_ns : 0,
+        .units_or_source =
+            (uint32_t)((workspace + TABLE_WORKSPACE_UNIT - 1) / TABLE_WORKSPACE_UNIT),
+        .provenance = (uint32_t)c->provenance & 7,
+        .modelled = winner != NULL && winner->kind->emulated,
+        .stored = c->exact, /* only such a winner covers other sizes as a winner */
+    };
 
-    table_key(e, w->problem);
-    /* Only a winner for this very problem covers other sizes as a winner. */
-    e->source = c->exact ? c->source : TABLE_NO_WINNER;
-    e->provenance = (uint8_t)c->provenance;
-    e->modelled = winner != NULL && winner->kind->emulated;
-    e->kernel = w->made;
-    e->winner = winner != NULL ? winner->id : 0;
-    e->time_ns = winner != NULL ? winner->time_ns : 0;
-    e->workspace_units = (uint32_t)((workspace + TABLE_WORKSPACE_UNIT - 1) / TABLE_WORKSPACE_UNIT);
+    table_put(t, w->problem, &answer);
 }
 
 /* Old entries and new ones, as one table; readers move over at their next lookup. */
@@ -246,19 +250,19 @@ static hone_status publish(preparation *p, hone_error *error)
     hone_status status = HONE_OK;
     hone_runtime *rt = p->rt;
     table *old = (table *)atomic_load_explicit(&rt->table, memory_order_acquire), *made = NULL;
-    size_t len = old->entries_len;
-    table_entry *entries = table_allocate(len + p->wants_len);
 
-    if (entries == NULL) {
-        return status_set(error, HONE_NO_MEMORY, NULL, 0, "a lookup table");
+    TRY(table_begin(old->entries_len + p->wants_len, &made, error));
+    for (size_t i = 1; i <= old->entries_len; i++) {
+        hone_problem problem;
+        table_problem(old, &old->entries[i], &problem);
+        table_put(made, &problem, &old->entries[i].answer);
     }
-    memcpy(entries, old->entries, len * sizeof *entries);
     for (size_t i = 0; i < p->wants_len; i++) {
         if (p->wants[i].made != NULL) {
-            fill_entry(&p->wants[i], &entries[len++]);
+            put_answer(made, &p->wants[i]);
         }
     }
-    TRY(table_build(entries, len, &made, error));
+    TRY(table_index(made, error));
     for (size_t i = 0; i < p->wants_len; i++) {
         served *s = p->wants[i].made;
         if (s != NULL) {
@@ -269,8 +273,9 @@ static hone_status publish(preparation *p, hone_error *error)
     }
     made->retired = old;
     atomic_store_explicit(&rt->table, made, memory_order_release);
+    made = NULL;
 done:
-    free(entries);
+    table_free(made);
     return status;
 }
 
@@ -284,7 +289,7 @@ static hone_status collect_wants(preparation *p, const hone_problem *problems, s
     for (size_t i = 0; i < count; i++) {
         TRY(hone_problem_check(&problems[i], error));
         const table_entry *e = table_find(t, &problems[i]);
-        if ((e != NULL && e->kernel != NULL) || serving_is_empty(&problems[i])) {
+        if ((e != NULL && e->answer.kernel != NULL) || problem_is_empty(&problems[i])) {
             continue;
         }
         want *w = &p->wants[p->wants_len++];
@@ -304,7 +309,7 @@ static hone_status report_missing(const preparation *p, hone_error *error)
         const want *w = &p->wants[i];
         const table *t = atomic_load_explicit(&p->rt->table, memory_order_acquire);
         const table_entry *e = table_find(t, w->problem);
-        if (e != NULL && e->kernel != NULL) {
+        if (e != NULL && e->answer.kernel != NULL) {
             continue;
         }
         hone_problem_format(w->problem, text, sizeof text, NULL);

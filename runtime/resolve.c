@@ -51,28 +51,15 @@ int64_t serving_bucket(int64_t size)
     return best;
 }
 
-bool serving_is_empty(const hone_problem *problem)
-{
-    hone_operand operands[HONE_MAX_OPERANDS];
-    size_t count = 0;
-    bool written = false;
-
-    if (hone_operands(problem, operands, &count, NULL) != HONE_OK) {
-        return false;
-    }
-    for (size_t i = 0; i < count; i++) {
-        written = written || (operands[i].access & 2 && operands[i].bytes > 0);
-    }
-    return !written || serving_size(problem) == 0;
-}
-
 /* Add the entry's winner when its config is legal for the problem. */
 static hone_status add_winner(const hone_runtime *rt, const hone_problem *problem,
-                              const table_entry *entry, int32_t provenance, serving_candidate *out,
-                              size_t *count, hone_error *error)
+                              const table_answer *answer, int32_t provenance,
+                              serving_candidate *out, size_t *count, hone_error *error)
 {
-    const generation_winner *winner = generation_at(rt->generation, entry->source);
-    serving_candidate c = {.winner = winner, .source = entry->source, .provenance = provenance};
+    const uint32_t source =
+        answer->kernel != NULL ? answer->kernel->source : answer->units_or_source;
+    const generation_winner *winner = generation_at(rt->generation, source);
+    serving_candidate c = {.winner = winner, .source = source, .provenance = provenance};
     bool legal = false;
 
     /* A template that is gone or a config that no longer parses is a miss, not a failure (cases.md
@@ -84,7 +71,7 @@ static hone_status add_winner(const hone_runtime *rt, const hone_problem *proble
     }
     hone_status status =
         manifest_legal(c.m, problem, &rt->device->gpu.facts, &c.config, &legal, NULL, error);
-    c.exact = table_same_key(entry->key, &problem->as, table_key_len(problem->op));
+    c.exact = memcmp(&winner->problem.as, &problem->as, table_key_len(problem->op)) == 0;
     if (status == HONE_OK && legal) {
         out[(*count)++] = c;
     }
@@ -102,8 +89,9 @@ hone_status serving_stored(const hone_runtime *rt, const hone_problem *problem,
     size_t covers_len = 0, tries = 0;
 
     *count = 0;
-    if (exact != NULL && exact->source != TABLE_NO_WINNER) {
-        TRY(add_winner(rt, problem, exact, exact->provenance, out, count, error));
+    if (exact != NULL && exact->answer.stored) {
+        TRY(add_winner(rt, problem, &exact->answer, (int32_t)exact->answer.provenance, out, count,
+                       error));
     }
     if (rt->options.strict) {
         goto done;
@@ -111,13 +99,12 @@ hone_status serving_stored(const hone_runtime *rt, const hone_problem *problem,
     const table_member *covers = table_covers(t, problem, &covers_len);
     for (int want_bucket = 1; want_bucket >= 0; want_bucket--) {
         for (size_t i = 0; i < covers_len && tries < NEAR_TRIES; i++) {
-            const table_entry *e = &t->entries[covers[i].entry];
-            if (covers[i].size == size || e->source == TABLE_NO_WINNER ||
-                (covers[i].size == bucket) != want_bucket) {
+            const table_answer *a = &t->entries[covers[i].entry].answer;
+            if (covers[i].size == size || !a->stored || (covers[i].size == bucket) != want_bucket) {
                 continue;
             }
-            const bool near_kind = e->provenance == HONE_FROM_NEAR;
-            TRY(add_winner(rt, problem, e,
+            const bool near_kind = a->provenance == HONE_FROM_NEAR;
+            TRY(add_winner(rt, problem, a,
                            want_bucket && !near_kind ? HONE_FROM_BUCKET : HONE_FROM_NEAR, out,
                            count, error));
             tries += !want_bucket;
@@ -137,10 +124,8 @@ hone_status serving_defaults(const hone_runtime *rt, const hone_problem *problem
     TRY(default_rank(rt->templates, problem, &rt->device->gpu, 0, choices, DEFAULT_TRIES, count,
                      NULL, error));
     for (size_t i = 0; i < *count; i++) {
-        out[i] = (serving_candidate){.m = choices[i].m,
-                                     .config = choices[i].config,
-                                     .provenance = HONE_FROM_DEFAULT,
-                                     .source = TABLE_NO_WINNER};
+        out[i] = (serving_candidate){
+            .m = choices[i].m, .config = choices[i].config, .provenance = HONE_FROM_DEFAULT};
     }
 done:
     return status;

@@ -23,37 +23,33 @@ static void rank_winners(const hone_runtime *rt, int8_t *ranks, size_t len)
     }
 }
 
-/* The winners that this device may be served, as entries that are not prepared yet. */
-static hone_status collect_winners(const hone_runtime *rt, table_entry **out, size_t *len,
-                                   hone_error *error)
+/* The winners that this device may be served, as answers that are not prepared yet. */
+static hone_status collect_winners(const hone_runtime *rt, table *t, hone_error *error)
 {
     const size_t winners_len = generation_len(rt->generation);
-    table_entry *entries = table_allocate(winners_len);
     int8_t *ranks = malloc(winners_len + 1);
 
-    *len = 0;
-    if (entries == NULL || ranks == NULL) {
-        free(entries);
-        free(ranks);
+    if (ranks == NULL) {
         return status_set(error, HONE_NO_MEMORY, NULL, 0, "%zu winners", winners_len);
     }
     rank_winners(rt, ranks, winners_len);
-    /* Worst rank first: where two winners answer one problem, the later entry counts. */
+    /* Worst rank first: where two winners answer one problem, the later one counts. */
     for (int rank = 3; rank >= 0; rank--) {
         for (size_t i = 0; i < winners_len; i++) {
             const generation_winner *w = generation_at(rt->generation, i);
             if (ranks[i] != rank) {
                 continue;
             }
-            table_entry *e = &entries[(*len)++];
-            *e = (table_entry){.winner = w->id, .time_ns = w->time_ns, .source = (uint32_t)i};
-            table_key(e, &w->problem);
-            e->modelled = w->kind->emulated;
-            e->provenance = rank < 2 ? HONE_FROM_EXACT : HONE_FROM_NEAR;
+            const table_answer answer = {.winner = w->id,
+                                         .time_ns = w->time_ns,
+                                         .units_or_source = (uint32_t)i,
+                                         .provenance = rank < 2 ? HONE_FROM_EXACT : HONE_FROM_NEAR,
+                                         .modelled = w->kind->emulated,
+                                         .stored = 1};
+            table_put(t, &w->problem, &answer);
         }
     }
     free(ranks);
-    *out = entries;
     return HONE_OK;
 }
 
@@ -83,9 +79,7 @@ hone_status hone_open(const char *store, const char *device_spec, const hone_opt
                       hone_runtime **out, hone_error *error)
 {
     hone_status status = HONE_OK;
-    table_entry *entries = NULL;
     table *t = NULL;
-    size_t len = 0;
 
     if (store == NULL || device_spec == NULL || out == NULL) {
         return status_set(error, HONE_BAD_ARGUMENT, NULL, 0,
@@ -100,13 +94,15 @@ hone_status hone_open(const char *store, const char *device_spec, const hone_opt
     TRY(generation_load(store, &rt->generation, error));
     TRY(templates_open(&rt->templates, error));
     TRY(device_open(device_spec, &rt->device, error));
-    TRY(collect_winners(rt, &entries, &len, error));
-    TRY(table_build(entries, len, &t, error));
+    TRY(table_begin(generation_len(rt->generation), &t, error));
+    TRY(collect_winners(rt, t, error));
+    TRY(table_index(t, error));
     atomic_store_explicit(&rt->table, t, memory_order_release);
     *out = rt;
     rt = NULL;
+    t = NULL;
 done:
-    free(entries);
+    table_free(t);
     hone_close(rt);
     return status;
 }
@@ -133,26 +129,32 @@ void hone_close(hone_runtime *rt)
     free(rt);
 }
 
+/* An entry as the fingerprint takes it. */
+typedef struct print_row {
+    hone_problem problem;
+    const table_answer *answer;
+} print_row;
+
 static int compare_rows(const void *a, const void *b)
 {
-    const table_entry *x = *(const table_entry *const *)a, *y = *(const table_entry *const *)b;
+    const hone_problem *x = &((const print_row *)a)->problem, *y = &((const print_row *)b)->problem;
 
     return x->op != y->op ? (x->op > y->op) - (x->op < y->op)
-                          : memcmp(x->key, y->key, sizeof x->key);
+                          : memcmp(&x->as, &y->as, table_key_len(x->op));
 }
 
 /* What an entry answers: template and config, and where they come from. Times are not part of the
  * answer. */
-static hone_status digest_entry(digest *d, const table_entry *e, hone_error *error)
+static hone_status digest_row(digest *d, const print_row *row, hone_error *error)
 {
     hone_status status = HONE_OK;
-    const served *s = e->kernel;
+    const served *s = row->answer->kernel;
     char config_text[1024] = "";
 
-    digest_u64(d, (uint64_t)e->op);
-    digest_bytes(d, e->key, sizeof e->key);
-    digest_u64(d, (uint64_t)e->provenance);
-    digest_u64(d, e->winner);
+    digest_u64(d, (uint64_t)row->problem.op);
+    digest_bytes(d, &row->problem.as, table_key_len(row->problem.op));
+    digest_u64(d, (uint64_t)row->answer->provenance);
+    digest_u64(d, row->answer->winner);
     digest_u64(d, s != NULL);
     if (s != NULL && s->m != NULL) {
         TRY(manifest_config_format(s->m, &s->config, config_text, sizeof config_text, error));
@@ -168,7 +170,7 @@ hone_status hone_fingerprint(const hone_runtime *rt, uint8_t out[HONE_FINGERPRIN
 {
     hone_status status = HONE_OK;
     const table *t = atomic_load_explicit(&rt->table, memory_order_acquire);
-    const table_entry **rows = calloc(t->entries_len + 1, sizeof *rows);
+    print_row *rows = calloc(t->entries_len + 1, sizeof *rows);
     const device_kind *kind = &rt->device->kind;
     uint8_t made[32];
     const size_t len = t->entries_len;
@@ -179,11 +181,12 @@ hone_status hone_fingerprint(const hone_runtime *rt, uint8_t out[HONE_FINGERPRIN
                           t->entries_len);
     }
     for (size_t i = 0; i < len; i++) {
-        rows[i] = &t->entries[i];
+        table_problem(t, &t->entries[i + 1], &rows[i].problem);
+        rows[i].answer = &t->entries[i + 1].answer;
     }
     qsort(rows, len, sizeof *rows, compare_rows);
     digest_begin(&d);
-    digest_text(&d, "hone fingerprint 1");
+    digest_text(&d, "hone fingerprint 2");
     digest_bytes(&d, generation_digest(rt->generation), 32);
     digest_u64(&d, (uint64_t)kind->arch);
     digest_u64(&d, (uint64_t)kind->sm_count);
@@ -194,7 +197,7 @@ hone_status hone_fingerprint(const hone_runtime *rt, uint8_t out[HONE_FINGERPRIN
         digest_bytes(&d, made, sizeof made);
     }
     for (size_t i = 0; i < len; i++) {
-        TRY(digest_entry(&d, rows[i], error));
+        TRY(digest_row(&d, &rows[i], error));
     }
     digest_end(&d, made);
     memcpy(out, made, sizeof made);

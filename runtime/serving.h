@@ -19,6 +19,7 @@ struct served {
     const manifest *m;
     config config;
     hone_problem problem; /* that `plan` and `operands` are for */
+    uint32_t source;      /* index of the winner in the generation; 0 for a default */
     size_t operands_len;
     hone_operand operands[HONE_MAX_OPERANDS];
     plan plan;
@@ -54,7 +55,7 @@ typedef struct serving_candidate {
     config config;
     int32_t provenance;
     const generation_winner *winner; /* NULL for a default */
-    uint32_t source;                 /* its index; TABLE_NO_WINNER */
+    uint32_t source;                 /* its index */
     bool exact; /* the winner is for this very problem, perhaps on a twin of the device */
 } serving_candidate;
 
@@ -80,8 +81,5 @@ int64_t serving_bucket(int64_t size);
 
 /* The op's size field that lookups round up, as a value. 0 when it has none. */
 int64_t serving_size(const hone_problem *problem);
-
-/* Whether all that the problem writes is empty: it succeeds without a launch. */
-bool serving_is_empty(const hone_problem *problem);
 
 #endif

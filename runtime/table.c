@@ -7,29 +7,21 @@
 #define HUGE_PAGE (2u << 20)
 
 #define X(text, NAME, value)                                                                       \
-    _Static_assert(offsetof(hone_##text, align) + sizeof(int32_t) <= TABLE_KEY_BYTES,              \
-                   "TABLE_KEY_BYTES: " #text);
+    _Static_assert(offsetof(hone_##text, align) + sizeof(int32_t) <= TABLE_KEY_BYTES &&            \
+                       offsetof(hone_##text, align) >= TABLE_HEAD_BYTES,                           \
+                   "TABLE_KEY_BYTES, TABLE_HEAD_BYTES: " #text);
 HONE_OP_MAP(X)
 #undef X
-_Static_assert(sizeof(table_entry) == 128, "an entry is two cache lines");
+_Static_assert(sizeof(table_entry) == 64, "an entry is one cache line");
 
-table_entry *table_allocate(size_t count)
+void table_problem(const table *t, const table_entry *entry, hone_problem *out)
 {
-    return aligned_alloc(sizeof(table_entry), (count + 1) * sizeof(table_entry));
-}
+    const table_form *form = &t->forms[entry->answer.form];
+    hone_problem problem = {.size = sizeof problem, .op = form->op};
+    uint8_t *key = (uint8_t *)&problem.as;
 
-void table_key(table_entry *entry, const hone_problem *problem)
-{
-    memset(entry->key, 0, sizeof entry->key);
-    memcpy(entry->key, &problem->as, table_key_len(problem->op));
-    entry->op = (int16_t)problem->op;
-}
-
-void table_problem(const table_entry *entry, hone_problem *out)
-{
-    hone_problem problem = {.size = sizeof problem, .op = entry->op};
-
-    memcpy(&problem.as, entry->key, table_key_len(entry->op));
+    memcpy(key, entry->head, TABLE_HEAD_BYTES);
+    memcpy(key + TABLE_HEAD_BYTES, form->rest, table_key_len(form->op) - TABLE_HEAD_BYTES);
     *out = problem;
 }
 
@@ -47,40 +39,40 @@ static const problem_field *bucket_field(int32_t op)
     return NULL;
 }
 
-/* Which family an entry's key is of, and its size in it: the hash of the key without its size. */
-static bool family_of(int32_t op, const void *op_bytes, uint64_t *hash, int64_t *size)
+/* Which family a problem is of, and its size in it: the hash of the key without its size. */
+static bool family_of(const hone_problem *problem, uint64_t *hash, int64_t *size)
 {
-    const problem_field *field = bucket_field(op);
-    const size_t len = table_key_len(op);
-    uint8_t rest[TABLE_KEY_BYTES] = {0};
+    const problem_field *field = bucket_field(problem->op);
+    hone_problem rest = *problem;
 
     if (field == NULL || field->kind != PROBLEM_SIZE) {
         return false;
     }
-    const size_t at = field->offset - offsetof(hone_problem, as);
-    memcpy(rest, op_bytes, len);
-    memcpy(size, rest + at, sizeof *size);
-    memset(rest + at, 0, sizeof *size);
-    *hash = table_hash(op, rest, len);
+    *size = problem_field_get(problem, field);
+    problem_field_set(&rest, field, 0);
+    *hash = table_hash(rest.op, &rest.as, table_key_len(rest.op));
     return true;
 }
 
-/* Put an entry into the table; an older one of the same key gives way. */
-static void place(table *t, const table_entry *e)
+void table_put(table *t, const hone_problem *problem, const table_answer *answer)
 {
-    const uint64_t hash = table_hash(e->op, e->key, table_key_len(e->op));
-    uint64_t at = hash & t->mask;
+    const uint8_t *key = (const uint8_t *)&problem->as;
+    const size_t key_len = table_key_len(problem->op);
+    const uint64_t form_hash = table_form_hash(problem->op, key, key_len);
+    const uint32_t form = table_find_form(t, problem->op, key, key_len, form_hash);
+    uint32_t *slot = table_find_slot(t, key, form, form_hash + table_head_hash(key));
 
-    while (t->slots[at].entry != 0) {
-        table_entry *other = &t->entries[t->slots[at].entry - 1];
-        if (other->op == e->op && memcmp(other->key, e->key, sizeof e->key) == 0) {
-            *other = *e;
-            return;
-        }
-        at = (at + 1) & t->mask;
+    if (t->forms[form].op == 0) {
+        t->forms[form].op = problem->op;
+        memcpy(t->forms[form].rest, key + TABLE_HEAD_BYTES, key_len - TABLE_HEAD_BYTES);
     }
-    t->entries[t->entries_len++] = *e;
-    t->slots[at] = (table_slot){.tag = (uint32_t)(hash >> 32), .entry = (uint32_t)t->entries_len};
+    if (*slot == 0) {
+        *slot = (uint32_t)++t->entries_len;
+    }
+    table_entry *e = &t->entries[*slot];
+    memcpy(e->head, key, TABLE_HEAD_BYTES);
+    e->answer = *answer;
+    e->answer.form = form & ((1u << TABLE_FORM_BITS) - 1);
 }
 
 static int compare_members(const void *a, const void *b)
@@ -103,36 +95,45 @@ static table_family *find_family(const table *t, uint64_t hash)
 
 /* What was answered for another size says nothing about a third: only winners and defaults cover
  * others. */
-static bool covers(const table_entry *e)
+static bool covers(const table_answer *a)
 {
-    return e->source != TABLE_NO_WINNER || e->provenance == HONE_FROM_DEFAULT;
+    return a->stored || a->provenance == HONE_FROM_DEFAULT;
+}
+
+/* Count each family's members; of each entry, its family's place in homes[i] and its size in
+ * members[i]. Place families_mask + 1 is no family's. */
+static void count_members(table *t, uint32_t *homes, table_member *members)
+{
+    uint64_t hash = 0;
+
+    for (size_t i = 0; i < t->entries_len; i++) {
+        const table_entry *e = &t->entries[i + 1];
+        hone_problem problem;
+        table_problem(t, e, &problem);
+        members[i].entry = (uint32_t)i + 1;
+        homes[i] = (uint32_t)t->families_mask + 1;
+        if (covers(&e->answer) && family_of(&problem, &hash, &members[i].size)) {
+            table_family *f = find_family(t, hash);
+            f->hash = hash;
+            f->len++;
+            homes[i] = (uint32_t)(f - t->families);
+        }
+    }
 }
 
 /* Group the members by family, then sort each family: a family has as many members as an op has
  * tuned sizes. */
-static void collect_members(table *t)
+static void collect_members(table *t, const uint32_t *homes, const table_member *members)
 {
-    uint64_t hash = 0;
-    int64_t size = 0;
     uint32_t first = 0;
 
-    for (size_t i = 0; i < t->entries_len; i++) {
-        const table_entry *e = &t->entries[i];
-        if (covers(e) && family_of(e->op, e->key, &hash, &size)) {
-            table_family *f = find_family(t, hash);
-            f->hash = hash;
-            f->len++;
-        }
-    }
     for (uint64_t at = 0; at <= t->families_mask; at++) {
         first += t->families[at].len;
         t->families[at].first = first; /* its end: filled from behind */
     }
     for (size_t i = 0; i < t->entries_len; i++) {
-        const table_entry *e = &t->entries[i];
-        if (covers(e) && family_of(e->op, e->key, &hash, &size)) {
-            t->members[--find_family(t, hash)->first] =
-                (table_member){.size = size, .entry = (uint32_t)i};
+        if (homes[i] <= t->families_mask) {
+            t->members[--t->families[homes[i]].first] = members[i];
         }
     }
     for (uint64_t at = 0; at <= t->families_mask; at++) {
@@ -145,18 +146,17 @@ static void collect_members(table *t)
 
 /* Slots and entries in one block. Where it is large, huge pages save a page walk at every lookup.
  */
-static bool allocate(table *t, uint64_t slots_len, size_t entries_len)
+static bool allocate(table *t, uint64_t places, size_t most)
 {
-    const size_t slots_bytes = slots_len * sizeof *t->slots,
-                 bytes = slots_bytes + entries_len * sizeof *t->entries;
+    const size_t slots_bytes = places * sizeof *t->slots;
+    const size_t bytes = slots_bytes + (most + 1) * sizeof *t->entries;
     const bool large = bytes >= HUGE_PAGE / 4;
     const size_t align = large ? HUGE_PAGE : sizeof *t->entries;
     const size_t rounded = (bytes + align - 1) / align * align;
 
     t->block = aligned_alloc(align, rounded);
-    t->members = malloc((entries_len + 1) * sizeof *t->members);
-    t->families = calloc(slots_len, sizeof *t->families);
-    if (t->block == NULL || t->members == NULL || t->families == NULL) {
+    t->forms = calloc(places, sizeof *t->forms);
+    if (t->block == NULL || t->forms == NULL) {
         return false;
     }
     if (large) {
@@ -164,31 +164,30 @@ static bool allocate(table *t, uint64_t slots_len, size_t entries_len)
     }
     t->slots = t->block;
     t->entries = (table_entry *)((uint8_t *)t->block + slots_bytes);
+    t->mask = places - 1;
     memset(t->slots, 0, slots_bytes);
-    t->mask = slots_len - 1;
-    t->families_mask = slots_len - 1;
     return true;
 }
 
-hone_status table_build(const table_entry *entries, size_t entries_len, table **out,
-                        hone_error *error)
+hone_status table_begin(size_t most, table **out, hone_error *error)
 {
     hone_status status = HONE_OK;
-    uint64_t slots_len = 16;
-    table *t = calloc(1, sizeof *t);
+    uint64_t places = 16;
+    table *t = NULL;
 
-    while (slots_len < 2 * entries_len) {
-        slots_len *= 2;
+    if (most >= (1u << (TABLE_FORM_BITS - 1))) {
+        return status_set(error, HONE_LIMIT, NULL, 0,
+                          "a lookup table of %zu problems; at most %u are served", most,
+                          (1u << (TABLE_FORM_BITS - 1)) - 1);
     }
-    if (t == NULL || entries_len >= TABLE_NO_WINNER || !allocate(t, slots_len, entries_len)) {
-        status = status_set(error, HONE_NO_MEMORY, NULL, 0, "a lookup table of %zu entries",
-                            entries_len);
+    while (places < 2 * most) {
+        places *= 2;
+    }
+    t = calloc(1, sizeof *t);
+    if (t == NULL || !allocate(t, places, most)) {
+        status = status_set(error, HONE_NO_MEMORY, NULL, 0, "a lookup table of %zu problems", most);
         goto done;
     }
-    for (size_t i = 0; i < entries_len; i++) {
-        place(t, &entries[i]);
-    }
-    collect_members(t);
     *out = t;
     t = NULL;
 done:
@@ -196,11 +195,33 @@ done:
     return status;
 }
 
+hone_status table_index(table *t, hone_error *error)
+{
+    uint32_t *homes = malloc((t->entries_len + 1) * sizeof *homes);
+    table_member *members = malloc((t->entries_len + 1) * sizeof *members);
+
+    t->members = malloc((t->entries_len + 1) * sizeof *t->members);
+    t->families = calloc(t->mask + 1, sizeof *t->families);
+    const bool enough =
+        homes != NULL && members != NULL && t->members != NULL && t->families != NULL;
+    if (enough) {
+        t->families_mask = t->mask;
+        count_members(t, homes, members);
+        collect_members(t, homes, members);
+    }
+    free(homes);
+    free(members);
+    return enough ? HONE_OK
+                  : status_set(error, HONE_NO_MEMORY, NULL, 0, "the families of %zu problems",
+                               t->entries_len);
+}
+
 void table_free(table *t)
 {
     while (t != NULL) {
         table *next = t->retired;
         free(t->block);
+        free(t->forms);
         free(t->members);
         free(t->families);
         free(t);
@@ -214,7 +235,7 @@ static bool same_family(const table *t, const table_member *m, const hone_proble
     const problem_field *field = bucket_field(problem->op);
     hone_problem other;
 
-    table_problem(&t->entries[m->entry], &other);
+    table_problem(t, &t->entries[m->entry], &other);
     problem_field_set(&other, field, problem_field_get(problem, field));
     return other.op == problem->op && memcmp(&other.as, &problem->as, table_key_len(other.op)) == 0;
 }
@@ -225,7 +246,7 @@ const table_member *table_covers(const table *t, const hone_problem *problem, si
     int64_t size = 0;
 
     *count = 0;
-    if (!family_of(problem->op, &problem->as, &hash, &size)) {
+    if (!family_of(problem, &hash, &size)) {
         return NULL;
     }
     const table_family *f = find_family(t, hash);

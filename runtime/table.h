@@ -2,9 +2,13 @@
  * others.
  *
  * Built once, published by one atomic pointer, retired but never freed while the runtime is open,
- * so that a reader needs no lock. An entry's key is its op and the op's own struct, which hone.h
- * lays out without padding: equal bytes are equal problems, as with the canonical key, without
- * building that key at every lookup. */
+ * so that a reader needs no lock. A key is the op and the op's own struct, which hone.h lays out
+ * without padding: equal bytes are equal problems, as with the canonical key, without building that
+ * key at every lookup.
+ *
+ * What 10,000 winners touch fits a core's own cache: a slot of 4 bytes and an entry of one line
+ * each. The entry holds the first bytes of the op's struct, where the sizes stand; the bytes behind
+ * them (dtypes, recipe, layouts) are the same for many problems and are kept once, as a form. */
 #ifndef HONE_RUNTIME_TABLE_H
 #define HONE_RUNTIME_TABLE_H
 
@@ -13,32 +17,39 @@
 #include <stdbool.h>
 #include <string.h>
 
-#define XXH_INLINE_ALL
-#include <xxhash.h>
-
-#define TABLE_KEY_BYTES 92 /* of the largest op, fp8_gemm */
+#define TABLE_KEY_BYTES  92 /* of the largest op, fp8_gemm */
+#define TABLE_HEAD_BYTES 32 /* of them in the entry; no op has fewer */
+#define TABLE_FORM_BITS  24
 
 typedef struct served served;
 
-/* Two cache lines: a problem's bytes and its answer, so that a lookup waits for memory once. */
-typedef struct table_entry {
-    uint8_t key[TABLE_KEY_BYTES]; /* zero past the op's bytes */
-    int16_t op;
-    uint8_t provenance, modelled;
+/* What a lookup answers. */
+typedef struct table_answer {
     const served *kernel; /* NULL: known, but not prepared */
     uint64_t winner;      /* id in the store; 0 for a default */
     double time_ns;
-    uint32_t workspace_units; /* of TABLE_WORKSPACE_UNIT bytes, rounded up */
-    uint32_t source;          /* index of the winner in the generation; TABLE_NO_WINNER */
+    /* Of a prepared kernel: of TABLE_WORKSPACE_UNIT bytes, rounded up. Before: the index of its
+     * winner in the generation. */
+    uint32_t units_or_source;
+    uint32_t form : TABLE_FORM_BITS; /* the table's own; never 0 */
+    uint32_t provenance : 3;         /* hone_provenance */
+    uint32_t modelled : 1;
+    uint32_t grade : 2;  /* hone_grade */
+    uint32_t stored : 1; /* a winner for exactly this problem, perhaps of a twin of the device */
+} table_answer;
+
+typedef struct table_entry {
+    uint8_t head[TABLE_HEAD_BYTES];
+    table_answer answer;
 } __attribute__((aligned(64))) table_entry;
 
-#define TABLE_NO_WINNER      UINT32_MAX
-#define TABLE_WORKSPACE_UNIT 256 /* also a workspace's alignment */
+/* What problems that differ in their head alone have in common. */
+typedef struct table_form {
+    uint8_t rest[TABLE_KEY_BYTES - TABLE_HEAD_BYTES]; /* zero past the op's bytes */
+    int32_t op;                                       /* 0: an empty place */
+} table_form;
 
-typedef struct table_slot {
-    uint32_t tag;   /* of the hash */
-    uint32_t entry; /* index + 1; 0: empty */
-} table_slot;
+#define TABLE_WORKSPACE_UNIT 256 /* also a workspace's alignment */
 
 /* A tuned (or default) size of a family: problems that differ in their op's bucket field alone. */
 typedef struct table_member {
@@ -56,9 +67,10 @@ typedef struct table_family {
 typedef struct table {
     struct table *retired; /* the one that this replaced */
     void *block;           /* slots and entries, on huge pages where there are some */
-    table_slot *slots;
+    uint32_t *slots;       /* open addressing: index of an entry; 0: an empty place */
+    table_form *forms;     /* open addressing, as many places; the first one stays empty */
     uint64_t mask;
-    table_entry *entries;
+    table_entry *entries; /* from 1 on */
     size_t entries_len;
     table_member *members;
     table_family *families; /* open addressing */
@@ -79,47 +91,117 @@ static inline size_t table_key_len(int32_t op)
     }
 }
 
-/* XXH3 of the op's bytes, with the op as seed. Half of the 128 bits that files keep: the whole key
- * is compared. */
+/* 16 bytes of a key in one register: with warm caches a lookup is bound by its instructions. */
+typedef uint32_t table_lanes __attribute__((vector_size(16)));
+
+static inline table_lanes table_load(const void *bytes)
+{
+    table_lanes lanes;
+
+    memcpy(&lanes, bytes, sizeof lanes);
+    return lanes;
+}
+
+/* XXH3's step for short keys: 16 bytes, whitened, multiplied, both halves of the product folded. */
+static inline uint64_t table_mix(const void *bytes, uint64_t a, uint64_t b)
+{
+    uint64_t half[2];
+
+    memcpy(half, bytes, sizeof half);
+    const unsigned __int128 product = (unsigned __int128)(half[0] ^ a) * (half[1] ^ b);
+    return (uint64_t)product ^ (uint64_t)(product >> 64);
+}
+
+/* Hashes are for places in memory alone, never stored; equal ones cost time, not correctness. Forms
+ * are few sets of small numbers: they are folded by shifts into 16 bytes first. */
+static inline uint64_t table_form_hash(int32_t op, const uint8_t *key, size_t key_len)
+{
+    table_lanes folded = table_load(key + key_len - 16);
+    int shift = 0;
+
+    for (size_t at = TABLE_HEAD_BYTES; at + 16 < key_len; at += 16) {
+        folded ^= table_load(key + at) << (shift += 7);
+    }
+    return table_mix(&folded, UINT64_C(0xa0761d6478bd642f) + (uint64_t)op,
+                     UINT64_C(0xe7037ed1a0b428db));
+}
+
+static inline uint64_t table_head_hash(const uint8_t *key)
+{
+    return table_mix(key, UINT64_C(0x9e3779b97f4a7c15), UINT64_C(0xc2b2ae3d27d4eb4f)) +
+           table_mix(key + 16, UINT64_C(0x165667b19e3779f9), UINT64_C(0x85ebca77c2b2ae63));
+}
+
+/* Hash of an op's bytes. */
 static inline uint64_t table_hash(int32_t op, const void *key, size_t key_len)
 {
-    return XXH3_64bits_withSeed(key, key_len, (uint64_t)op);
+    return table_form_hash(op, key, key_len) + table_head_hash(key);
 }
 
-/* Whether `key_len` bytes are equal, in words: the compiler unrolls it for a constant length. */
-static inline bool table_same_key(const void *a, const void *b, size_t key_len)
+/* Whether `len` (8 or more) bytes are equal; the compiler unrolls it for a constant length. */
+static inline bool table_same(const uint8_t *a, const uint8_t *b, size_t len)
 {
-    uint64_t difference = 0, x, y;
-    uint32_t x_tail, y_tail;
+    table_lanes difference = {0};
+    uint64_t half[2] = {0}, other[2] = {0};
 
-    for (size_t at = 0; at + sizeof x <= key_len; at += sizeof x) {
-        memcpy(&x, (const uint8_t *)a + at, sizeof x);
-        memcpy(&y, (const uint8_t *)b + at, sizeof y);
-        difference |= x ^ y;
+    if (len >= 16) {
+        for (size_t at = 0; at + 16 < len; at += 16) {
+            difference |= table_load(a + at) ^ table_load(b + at);
+        }
+        difference |= table_load(a + len - 16) ^ table_load(b + len - 16);
+        memcpy(half, &difference, sizeof half);
+        return (half[0] | half[1]) == 0;
     }
-    /* Fields are of 4 or 8 bytes, so that the tail is 4 bytes or none. */
-    memcpy(&x_tail, (const uint8_t *)a + key_len - sizeof x_tail, sizeof x_tail);
-    memcpy(&y_tail, (const uint8_t *)b + key_len - sizeof y_tail, sizeof y_tail);
-    return (difference | (x_tail ^ y_tail)) == 0;
+    memcpy(&half[0], a, 8);
+    memcpy(&other[0], b, 8);
+    memcpy(&half[1], a + len - 8, 8);
+    memcpy(&other[1], b + len - 8, 8);
+    return ((half[0] ^ other[0]) | (half[1] ^ other[1])) == 0;
 }
 
-/* The entry of exactly this problem, or NULL. The hot path: hash, compare, nothing else. */
+/* The place of a form whose hash is known, or the empty one where it belongs; never place 0. */
+static inline uint32_t table_find_form(const table *t, int32_t op, const uint8_t *key,
+                                       size_t key_len, uint64_t hash)
+{
+    for (uint64_t at = hash & t->mask;; at = (at + 1) & t->mask) {
+        const table_form *form = &t->forms[at];
+        if (__builtin_expect(form->op == op, 1) &&
+            __builtin_expect(
+                table_same(form->rest, key + TABLE_HEAD_BYTES, key_len - TABLE_HEAD_BYTES), 1)) {
+            return (uint32_t)at;
+        }
+        if (form->op == 0 && at != 0) {
+            return (uint32_t)at;
+        }
+    }
+}
+
+/* The slot of this head and form, or the empty one where it belongs. */
+static inline uint32_t *table_find_slot(const table *t, const uint8_t *key, uint32_t form,
+                                        uint64_t hash)
+{
+    for (uint64_t at = hash & t->mask;; at = (at + 1) & t->mask) {
+        uint32_t *slot = &t->slots[at];
+        const table_entry *e = &t->entries[*slot];
+        if (*slot == 0 ||
+            __builtin_expect(e->answer.form == form && table_same(e->head, key, TABLE_HEAD_BYTES),
+                             1)) {
+            return slot;
+        }
+    }
+}
+
+/* The entry of exactly this problem, or NULL. The hot path: hash, compare, nothing else. The form
+ * is found beside the entry, not through it, so that neither waits for the other. */
 static inline const table_entry *table_find_len(const table *t, const hone_problem *problem,
                                                 size_t key_len)
 {
-    const uint64_t hash = table_hash(problem->op, &problem->as, key_len);
+    const uint8_t *key = (const uint8_t *)&problem->as;
+    const uint64_t form_hash = table_form_hash(problem->op, key, key_len);
+    const uint32_t form = table_find_form(t, problem->op, key, key_len, form_hash);
+    const uint32_t *slot = table_find_slot(t, key, form, form_hash + table_head_hash(key));
 
-    for (uint64_t at = hash & t->mask;; at = (at + 1) & t->mask) {
-        const table_slot slot = t->slots[at];
-        if (slot.entry == 0) {
-            return NULL;
-        }
-        const table_entry *e = &t->entries[slot.entry - 1];
-        if (slot.tag == (uint32_t)(hash >> 32) && e->op == problem->op &&
-            table_same_key(e->key, &problem->as, key_len)) {
-            return e;
-        }
-    }
+    return *slot != 0 ? &t->entries[*slot] : NULL;
 }
 
 /* The same, with a length that the compiler knows. NULL for an unknown op too. */
@@ -136,20 +218,17 @@ static inline const table_entry *table_find(const table *t, const hone_problem *
     }
 }
 
-/* A table of these entries (copied); for one key the later one counts. Winners and defaults become
- * members of their families. */
-hone_status table_build(const table_entry *entries, size_t entries_len, table **out,
-                        hone_error *error);
+/* An empty table with room for `most` problems: put them in, then index them, then share it. */
+hone_status table_begin(size_t most, table **out, hone_error *error);
+/* Add a problem of a known op and its answer; for one problem the later answer counts. At most
+ * `most` times. */
+void table_put(table *t, const hone_problem *problem, const table_answer *answer);
+/* Winners and defaults become members of their families. */
+hone_status table_index(table *t, hone_error *error);
 void table_free(table *t); /* and all that it replaced; NULL is fine */
 
-/* Room for entries, not filled; free() it. NULL without memory. */
-table_entry *table_allocate(size_t count);
-
-/* Fill an entry's key. */
-void table_key(table_entry *entry, const hone_problem *problem);
 /* The problem of an entry. */
-void table_problem(const table_entry *entry, hone_problem *out);
-
+void table_problem(const table *t, const table_entry *entry, hone_problem *out);
 /* Members of the problem's family that are as large as it or larger, ascending; *count of them. */
 const table_member *table_covers(const table *t, const hone_problem *problem, size_t *count);
 
