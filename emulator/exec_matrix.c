@@ -3,6 +3,7 @@
 #include "emulator/exec.h"
 #include "emulator/tensor.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 /* Lanes 8m..8m+7 give the rows of matrix m; lane 4g+t gets word t of row g (emulator.md 5.2). */
@@ -62,6 +63,28 @@ static void gather(const warp *w, const uint32_t *operands, uint32_t len,
     }
 }
 
+/* Operands of the matrix unit that are still taken apart, by their registers' places. Warps run in
+ * turns, so that those of one find their own again. */
+enum { KEPT_LEFT = 4, KEPT_RIGHT = 16 };
+struct machine_operands {
+    tensor_left left[KEPT_LEFT];
+    tensor_right right[KEPT_RIGHT];
+};
+
+/* Without memory for it products only take longer. */
+static void keep_operands(run_state *run, const instruction *i, tensor_call *call)
+{
+    if (run->operands == NULL) {
+        run->operands = aligned_alloc(_Alignof(machine_operands), sizeof *run->operands);
+        if (run->operands == NULL) {
+            return;
+        }
+        memset(run->operands, 0, sizeof *run->operands);
+    }
+    call->left = &run->operands->left[i->o[4] / MACHINE_SLOT / 4 % KEPT_LEFT];
+    call->right = &run->operands->right[i->o[8] / MACHINE_SLOT / 2 % KEPT_RIGHT];
+}
+
 /* d: 4, a: 4, b: 2, c: 4 registers. kind: the type of a in the low 4 bits, of b above. */
 void exec_mma(warp *w, const instruction *i, uint32_t mask)
 {
@@ -83,9 +106,17 @@ void exec_mma(warp *w, const instruction *i, uint32_t mask)
     gather(w, i->o + 4, 4, a);
     gather(w, i->o + 8, 2, b);
     gather(w, i->o + 10, 4, c);
-    tensor_mma_m16n8(d, (const uint32_t(*)[MACHINE_LANES])a, (const uint32_t(*)[MACHINE_LANES])b,
-                     (const uint32_t(*)[MACHINE_LANES])c, a_type, b_type,
-                     tensor_unit_mma(l->arch, a_type, l->arithmetic), l->arithmetic);
+    tensor_call call = {(const uint32_t(*)[MACHINE_LANES])a,
+                        (const uint32_t(*)[MACHINE_LANES])b,
+                        (const uint32_t(*)[MACHINE_LANES])c,
+                        a_type,
+                        b_type,
+                        tensor_unit_mma(l->arch, a_type, l->arithmetic),
+                        l->arithmetic,
+                        NULL,
+                        NULL};
+    keep_operands(w->run, i, &call);
+    tensor_run(d, &call);
     for (uint32_t n = 0; n < 4; n++) {
         memcpy(w->r + i->o[n], d[n], sizeof d[n]);
     }

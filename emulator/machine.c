@@ -79,6 +79,7 @@ hone_status machine_run(const machine_launch *launch, hone_emu_counters *counter
     }
 done:
     global_close(&run);
+    free(run.operands);
     free(run.hit);
     return status;
 }

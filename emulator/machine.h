@@ -27,6 +27,7 @@ enum {
 typedef struct warp warp;
 typedef struct instruction instruction;
 typedef struct machine_run_state run_state;
+typedef struct machine_operands machine_operands;
 typedef void (*execute)(warp *w, const instruction *i, uint32_t mask);
 
 /* What the warp's loop does with an instruction beside running its handler. */
@@ -170,6 +171,7 @@ struct machine_run_state {
     touched_range *touched;
     size_t touched_len, touched_capacity;
     uint32_t *hit; /* by instruction: 1 + index in `touched` of its last access */
+    machine_operands *operands; /* of the matrix unit, once one was used; freed with the launch */
     uint64_t random, clock;
 };
 

@@ -122,13 +122,18 @@ static tensor_lanes_fn *lanes_of_host(void)
     return tensor_lanes_baseline;
 }
 
+void tensor_run(uint32_t d[4][32], const tensor_call *call)
+{
+    if (type_is_integer(call->a_type) || !lanes_of_host()(d, call)) {
+        mma_by_element(d, call);
+    }
+}
+
 void tensor_mma_m16n8(uint32_t d[4][32], const uint32_t a[4][32], const uint32_t b[2][32],
                       const uint32_t c[4][32], tensor_type a_type, tensor_type b_type,
                       tensor_unit unit, hone_emu_arithmetic mode)
 {
-    tensor_call call = {a, b, c, a_type, b_type, unit, mode};
+    tensor_call call = {a, b, c, a_type, b_type, unit, mode, NULL, NULL};
 
-    if (type_is_integer(a_type) || !lanes_of_host()(d, &call)) {
-        mma_by_element(d, &call);
-    }
+    tensor_run(d, &call);
 }

@@ -4,7 +4,7 @@
 
 bool tensor_lanes_baseline(uint32_t d[4][32], const tensor_call *call)
 {
-    return tile_run(d, call);
+    return tile_open(d, call);
 }
 
 #include "emulator/tensor_tile_end.h"

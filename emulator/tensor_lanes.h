@@ -7,14 +7,7 @@
 
 #include "emulator/tensor.h"
 
-typedef struct tensor_call {
-    const uint32_t (*a)[32], (*b)[32], (*c)[32];
-    tensor_type a_type, b_type; /* floating, of one width */
-    tensor_unit unit;
-    hone_emu_arithmetic mode;
-} tensor_call;
-
-/* False, and d untouched, when an operand is not finite or an exponent too extreme for fp32 lanes:
+/* False, and d untouched, when an operand is not finite or an exponent too extreme for the lanes:
  * the caller then goes element by element. d may alias c. */
 typedef bool tensor_lanes_fn(uint32_t d[4][32], const tensor_call *call);
 

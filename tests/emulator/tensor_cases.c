@@ -1,16 +1,9 @@
 /* tensor_cases.c - operands for the matrix units' tests. */
 #include "tests/emulator/tensor_cases.h"
 
+#include "core/random.h"
+
 #include <string.h>
-
-uint64_t tensor_cases_random(uint64_t *state)
-{
-    uint64_t z = *state += UINT64_C(0x9e3779b97f4a7c15);
-
-    z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
-    z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
-    return z ^ (z >> 31);
-}
 
 static const struct {
     tensor_type a, b;
@@ -19,7 +12,7 @@ static const struct {
     {TENSOR_E5M2, TENSOR_E5M2}, {TENSOR_BF16, TENSOR_BF16}, {TENSOR_F16, TENSOR_F16},
 };
 
-enum { KIND_ANY, KIND_SPARSE, KIND_EDGES, KIND_NEAR, KIND_NONFINITE, KINDS };
+enum { KIND_ANY, KIND_SPARSE, KIND_EDGES, KIND_NEAR, KIND_SPREAD, KIND_NONFINITE, KINDS };
 
 /* One packed register of an operand: `wide` for two halves. */
 static uint32_t operand_register(uint64_t *state, int kind, tensor_type type)
@@ -32,7 +25,7 @@ static uint32_t operand_register(uint64_t *state, int kind, tensor_type type)
     uint32_t out = 0;
 
     for (int i = 0; i < (wide ? 2 : 4); i++) {
-        uint64_t r = tensor_cases_random(state);
+        uint64_t r = random_next(state);
         uint32_t code = wide ? (uint32_t)(r & 0xffff) : (uint32_t)(r & 0xff);
         if (kind == KIND_SPARSE && (r >> 20) % 4 != 0) {
             code = 0;
@@ -41,6 +34,9 @@ static uint32_t operand_register(uint64_t *state, int kind, tensor_type type)
         } else if (kind == KIND_NEAR) { /* magnitudes about one */
             code = wide ? ((uint32_t)r & 0x81ff) | (type == TENSOR_BF16 ? 0x3e00 : 0x3a00)
                         : ((uint32_t)r & 0x8f) | 0x30;
+        }
+        if (kind == KIND_SPREAD && (r >> 20) % 16 != 0) { /* large, but for one in 16 of any size */
+            code |= wide ? 0x4000 : 0x50;
         }
         if (kind != KIND_NONFINITE) { /* the largest exponent off */
             code &= type == TENSOR_E4M3 && (code & 0x7f) == 0x7f ? 0xfeu : ~0u;
@@ -56,7 +52,7 @@ static uint32_t operand_register(uint64_t *state, int kind, tensor_type type)
 /* A wild one may have any exponent; one such among 128 sends the product to the scalar unit. */
 static uint32_t accumulator(uint64_t *state, int kind, bool wild)
 {
-    uint64_t r = tensor_cases_random(state);
+    uint64_t r = random_next(state);
     uint32_t bits = (uint32_t)r;
 
     if ((r >> 40) % 4 == 0) {
@@ -75,7 +71,7 @@ void tensor_cases_make(uint64_t index, tensor_case *out)
 {
     static const int32_t archs[] = {89, 90, 100, 120};
     uint64_t state = index * UINT64_C(0xd1342543de82ef95) + 1;
-    uint64_t r = tensor_cases_random(&state);
+    uint64_t r = random_next(&state);
     int kind = (int)(r % KINDS);
 
     memset(out, 0, sizeof *out);

@@ -1,0 +1,309 @@
+/* tensor_step.h - one step of a matrix unit on one column of a product: `hw` arithmetic.
+ *
+ * A product aligned to the step's largest exponent E is a*b*2^(F-E), truncated; sums of these are
+ * exact in what holds them. Included by tensor_tile.h for each host level. */
+#include "emulator/tensor_operand.h"
+
+enum {
+    PRODUCT_ZERO = -40, /* 8-bit sums below it have a zero factor */
+    EXPONENT_NONE = -200,
+    EXPONENT_MOST = 100
+}; /* of the lanes' fp32 scales, either way */
+
+/* What a column is computed from: LANES rows from LANES * part. */
+typedef struct tile {
+    const tensor_left *left;
+    const tensor_right *right;
+    vi c[8]; /* [column], the bits of fp32 */
+    tensor_unit unit;
+    uint32_t part, elements; /* elements of a register: 4 or 2 */
+} tile;
+
+/* A step of column n: register quads [first, last); its largest exponent; 2^(F-E) and 2^(E-F). */
+typedef struct tile_step {
+    uint32_t n, first, last;
+    vi most;
+    vf scale, unit;
+} tile_step;
+
+VECTOR_INLINE void tile_left(const tile *t, uint32_t k, vf *out)
+{
+    memcpy(out, t->left->values[k] + LANES * t->part, sizeof *out);
+}
+
+VECTOR_INLINE float tile_right(const tile *t, uint32_t quad, uint32_t element, uint32_t n)
+{
+    return t->right->values[element][quad / 4][4 * n + quad % 4];
+}
+
+/* Exponents of the products of one register quad with column n. */
+#define TILE_SUMS(out, t, member, quad, n)                                                         \
+    do {                                                                                           \
+        vi right_ = SPLAT((t)->right->member[(quad) / 4][4 * (n) + (quad) % 4]), left_;            \
+        memcpy(&left_, (t)->left->member[quad] + LANES * (t)->part, sizeof left_);                 \
+        (out) = (t)->elements == 4 ? (vi)((vb)left_ + (vb)right_) : (vi)((vh)left_ + (vh)right_);  \
+    } while (0)
+
+/* The largest exponent among the step's products. */
+VECTOR_INLINE void tile_product_exponent(vi *out, const tile *t, const tile_step *s)
+{
+    bool bytes = t->elements == 4;
+    vi most = bytes ? SPLAT(BYTES(-128)) : SPLAT(HALVES(-32768)), sum;
+
+    VECTOR_UNROLL
+    for (uint32_t q = s->first; q < s->last; q++) {
+        TILE_SUMS(sum, t, exponents, q, s->n);
+        if (bytes) {
+            vector_max8(&most, &sum);
+        } else {
+            vector_max16(&most, &sum);
+        }
+    }
+    if (bytes) {
+        vi upper = most >> 16, none = SPLAT(EXPONENT_NONE), zero;
+        vector_max8(&most, &upper);
+        upper = most >> 8;
+        vector_max8(&most, &upper);
+        most = (most << 24) >> 24;
+        zero = most < PRODUCT_ZERO;
+        most = (most & ~zero) | (none & zero);
+    } else {
+        vi upper = most >> 16;
+        vector_max16(&most, &upper);
+        most = (most << 16) >> 16;
+    }
+    *out = most;
+}
+
+/* Fill the step's exponent and scales. False when the exponent is too extreme for fp32 scales. */
+VECTOR_INLINE bool tile_align(const tile *t, tile_step *s)
+{
+    vi c = t->c[s->n], field = (c >> 23) & 255, one = SPLAT(1), least = SPLAT(-EXPONENT_MOST);
+    vi most, extreme, some, scale, unit;
+    bool halves = t->elements == 2 && t->left->any && t->right->any;
+
+    tile_product_exponent(&most, t, s);
+    vector_max32(&field, &one);
+    field -= 127;
+    vector_max32(&most, &field);
+    s->most = most;
+    some = (c & INT32_MAX) != 0;
+    some |= SPLAT(halves ? -1 : 0);
+    extreme = (most > EXPONENT_MOST) | ((most < -EXPONENT_MOST) & some);
+    if (vector_any(&extreme)) {
+        return false;
+    }
+    vector_max32(&most, &least);
+    scale = (127 + t->unit.fraction - most) << 23;
+    unit = (127 - t->unit.fraction + most) << 23;
+    s->scale = (vf)scale;
+    s->unit = (vf)unit;
+    return true;
+}
+
+/* Doubles, toward zero to the unit's mantissa. */
+VECTOR_INLINE void tile_truncate(vd total[2], int32_t mantissa)
+{
+    int64_t keep = -(INT64_C(1) << (52 - mantissa));
+
+    total[0] = (vd)((vl)total[0] & keep);
+    total[1] = (vd)((vl)total[1] & keep);
+}
+
+/* sum * 2^(E-F), toward zero to the unit's mantissa. Of 13-bit units |sum| < 2^20, which fp32
+ * holds; of others |sum| < 2^34, which doubles hold. */
+VECTOR_INLINE void tile_round(tile *t, const tile_step *s, const vi sum[3])
+{
+    vd total[2], more[2];
+    vf result;
+
+    if (t->unit.mantissa == 13) {
+        vi bits = (vi) __builtin_convertvector(sum[0] + sum[1] + sum[2], vf);
+        result = (vf)(bits & -(1 << (23 - 13))) * s->unit;
+        t->c[s->n] = (vi)result;
+        return;
+    }
+    vector_widen(total, &sum[0]);
+    for (uint32_t i = 1; i < 3; i++) {
+        vector_widen(more, &sum[i]);
+        total[0] += more[0];
+        total[1] += more[1];
+    }
+    tile_truncate(total, t->unit.mantissa);
+    vector_narrow(&result, total);
+    result *= s->unit;
+    t->c[s->n] = (vi)result;
+}
+
+/* Any step that tile_align accepts: each term by itself, in int32. Half a step's sum fits. */
+VECTOR_INLINE void tile_step_terms(tile *t, const tile_step *s)
+{
+    vi sum[3] = {SPLAT(0), SPLAT(0), SPLAT(0)};
+
+    for (uint32_t half = 0; half < 2; half++) {
+        uint32_t begin = 4 * half < s->first ? s->first : 4 * half;
+        uint32_t end = 4 * half + 4 < s->last ? 4 * half + 4 : s->last;
+        for (uint32_t q = begin; q < end; q++) {
+            VECTOR_UNROLL
+            for (uint32_t e = 0; e < t->elements; e++) {
+                vf term;
+                tile_left(t, t->elements * q + e, &term);
+                term = term * tile_right(t, q, e, s->n) * s->scale;
+                sum[half] += __builtin_convertvector(term, vi);
+            }
+        }
+    }
+    sum[2] = __builtin_convertvector((vf)t->c[s->n] * s->scale, vi);
+    tile_round(t, s, sum);
+}
+
+#if TENSOR_LEVEL == 3
+/* Of 13-bit units: with M = 2^23 units of 2^(E-F), M + |a||b| rounded toward zero adds the
+ * truncated product, in the low bits of the sum. Sums of positive and of negative products stay
+ * below 2^19 units, so that they never leave M's binade. */
+VECTOR_INLINE void tile_step_split(tile *t, const tile_step *s)
+{
+    vi start = (vi)s->unit + (23 << 23), sum[3] = {SPLAT(0), SPLAT(0), SPLAT(0)};
+    vf positive[4], negative[4];
+
+    for (uint32_t e = 0; e < 4; e++) {
+        positive[e] = (vf)start;
+        negative[e] = (vf)start;
+    }
+    for (uint32_t q = s->first; q < s->last; q++) {
+        VECTOR_UNROLL
+        for (uint32_t e = 0; e < 4; e++) {
+            uint32_t raw = t->right->raw[q / 4][4 * s->n + q % 4], below = raw >> (8 * e + 7) & 1;
+            float b = tile_right(t, q, e, s->n);
+            vector_fma_toward_zero(&positive[e], t->left->split[4 * q + e][below], b);
+            vector_fma_toward_zero(&negative[e], t->left->split[4 * q + e][below ^ 1], b);
+        }
+    }
+    for (uint32_t e = 0; e < 4; e++) {
+        sum[e % 2] += (vi)positive[e] - (vi)negative[e];
+    }
+    sum[2] = __builtin_convertvector((vf)t->c[s->n] * s->scale, vi);
+    tile_round(t, s, sum);
+}
+#endif
+
+/* True when no product of the step loses bits: the last bit of a product with exponent e is
+ * e - product_bits. Zeros have none. Bytes only. */
+VECTOR_INLINE bool tile_is_lossless(const tile *t, const tile_step *s)
+{
+    int32_t product_bits =
+        (int32_t)(packings[t->left->type].fraction + packings[t->right->type].fraction);
+    vi least = SPLAT(BYTES(127)), sum, lost;
+
+    VECTOR_UNROLL
+    for (uint32_t q = s->first; q < s->last; q++) {
+        TILE_SUMS(sum, t, least, q, s->n);
+        vector_min8(&least, &sum);
+    }
+    sum = least >> 16;
+    vector_min8(&least, &sum);
+    sum = least >> 8;
+    vector_min8(&least, &sum);
+    least = (least << 24) >> 24;
+    lost = least - product_bits < s->most - t->unit.fraction;
+    return !vector_any(&lost);
+}
+
+/* Two lossless steps at once: their products are summed exactly, which doubles do. */
+VECTOR_INLINE void tile_step_exact(tile *t, const tile_step *first, const tile_step *second)
+{
+    const tile_step *pair[2] = {first, second};
+    vd sum[2][2][2] = {{{{0}}}}; /* [of the pair][element's parity][half of the lanes] */
+
+    for (uint32_t q = 0; q < 8; q++) {
+        const double *right[2] = {&t->right->wide[0][q / 4][4 * first->n + q % 4],
+                                  &t->right->wide[0][q / 4][4 * second->n + q % 4]};
+        const double *left = t->left->wide[4 * q] + LANES * t->part;
+        VECTOR_UNROLL
+        for (uint32_t e = 0; e < 4; e++) {
+            vd low, high;
+            memcpy(&low, left + 16 * e, sizeof low);
+            memcpy(&high, left + 16 * e + LANES / 2, sizeof high);
+            VECTOR_UNROLL
+            for (uint32_t i = 0; i < 2; i++) {
+                sum[i][e % 2][0] += low * right[i][64 * e];
+                sum[i][e % 2][1] += high * right[i][64 * e];
+            }
+        }
+    }
+    VECTOR_UNROLL
+    for (uint32_t i = 0; i < 2; i++) {
+        vi whole = __builtin_convertvector((vf)t->c[pair[i]->n] * pair[i]->scale, vi);
+        vf c = __builtin_convertvector(whole, vf) * pair[i]->unit;
+        vd wide[2];
+        vector_widen_float(wide, &c);
+        sum[i][0][0] += sum[i][1][0] + wide[0];
+        sum[i][0][1] += sum[i][1][1] + wide[1];
+        tile_truncate(sum[i][0], t->unit.mantissa);
+    }
+    VECTOR_UNROLL
+    for (uint32_t i = 0; i < 2; i++) { /* the two may be one column */
+        vf result;
+        vector_narrow(&result, sum[i][0]);
+        t->c[pair[i]->n] = (vi)result;
+    }
+}
+
+/* x toward zero to a multiple of fp32's least unit where fp32 would keep fewer bits than x has. */
+VECTOR_INLINE void tile_subnormal(vd *x)
+{
+    vl magnitude = (vl)*x & INT64_MAX;
+    vl small = (vl)(magnitude < (vl){0} + (INT64_C(897) << 52)); /* 2^-126 */
+    vd within = (vd)((vl)*x & small) * 0x1p149;
+
+    within = __builtin_convertvector(__builtin_convertvector(within, vl), vd) * 0x1p-149;
+    *x = (vd)(((vl)*x & ~small) | ((vl)within & small));
+}
+
+/* A step whose exponent tile_align refused, in doubles, which hold all scales. False when c is not
+ * finite, and when bytes have none but zero products: their exponent is not known then, and a tiny
+ * c shows it. */
+VECTOR_INLINE bool tile_step_extreme(tile *t, const tile_step *s)
+{
+    vl sum[2] = {{0}, {0}}, exponent;
+    vd scale[2], unit[2], term[2], total[2];
+    vi refused = (t->c[s->n] & 0x7f800000) == 0x7f800000;
+    vf c = (vf)t->c[s->n];
+
+    if (t->elements == 4) {
+        refused |= s->most < -EXPONENT_MOST;
+    }
+    if (vector_any(&refused)) {
+        return false;
+    }
+    for (uint32_t h = 0; h < 2; h++) {
+        vi_half most[2];
+        memcpy(most, &s->most, sizeof most);
+        exponent = __builtin_convertvector(most[h], vl) - t->unit.fraction;
+        scale[h] = (vd)((1023 - exponent) << 52);
+        unit[h] = (vd)((1023 + exponent) << 52);
+    }
+    for (uint32_t k = s->first * t->elements; k < s->last * t->elements; k++) {
+        uint32_t q = k / t->elements;
+        vf left;
+        tile_left(t, k, &left);
+        vector_widen_float(term, &left);
+        for (uint32_t h = 0; h < 2; h++) {
+            term[h] *= t->right->wide[k % t->elements][q / 4][4 * s->n + q % 4];
+            sum[h] += __builtin_convertvector(term[h] * scale[h], vl);
+        }
+    }
+    vector_widen_float(term, &c);
+    for (uint32_t h = 0; h < 2; h++) {
+        sum[h] += __builtin_convertvector(term[h] * scale[h], vl);
+        total[h] = __builtin_convertvector(sum[h], vd);
+    }
+    tile_truncate(total, t->unit.mantissa);
+    for (uint32_t h = 0; h < 2; h++) {
+        total[h] *= unit[h];
+        tile_subnormal(&total[h]);
+    }
+    vector_narrow(&c, total);
+    t->c[s->n] = (vi)c;
+    return true;
+}
