@@ -12,7 +12,8 @@
 /* What the values are like. */
 typedef enum inputs_kind {
     INPUTS_NORMAL,   /* zero-mean, like activations and weights */
-    INPUTS_HOLES,    /* an all-zero row of A and an all-zero block of B; zero groups */
+    INPUTS_HOLES,    /* an all-zero row of A and an all-zero block of B, unless it is the only one;
+                        scales of    neighbours binades apart; zero groups */
     INPUTS_EXTREMES, /* payload +-448; groups whose largest magnitude is 448 times a power of two */
     INPUTS_WIDE,     /* scales times 2^-20 .. 2^20 */
     INPUTS_TINY,     /* results near 1e-12: an output of zeros is wrong */

@@ -16,7 +16,7 @@ typedef struct inputs_matrix {
     int64_t scale_batch; /* bytes from one batch's scale matrix to the next; 0: side by side */
     int64_t groups;      /* of one batch */
     uint8_t *payload, *scales;
-    int64_t hole_row; /* row block that is all zero in INPUTS_HOLES */
+    int64_t hole_row; /* row block that is all zero in INPUTS_HOLES; -1: none */
 } inputs_matrix;
 
 hone_status inputs_fill_quantised(const inputs_matrix *m, inputs_kind kind, uint64_t seed,
