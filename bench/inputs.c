@@ -1,17 +1,13 @@
 /* inputs.c - the operands of each op. */
 #include "bench/inputs_parts.h"
-#include "bench/random.h"
 #include "bench/verify.h"
 
+#include "core/integer.h"
 #include "core/numfmt.h"
+#include "core/random.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-static int64_t ceil_div(int64_t a, int64_t b)
-{
-    return a / b + (a % b != 0);
-}
 
 static hone_status fill_matrix(const hone_fp8_gemm *p, bool is_a, inputs_kind kind, uint64_t seed,
                                const inputs *in, hone_error *error)
@@ -32,8 +28,8 @@ static hone_status fill_matrix(const hone_fp8_gemm *p, bool is_a, inputs_kind ki
         .scales = in->image[is_a ? 1 : 3],
     };
 
-    m.scale_rows = ceil_div(rows, m.quant.gran_mn);
-    m.groups = ceil_div(p->k, m.quant.gran_k);
+    m.scale_rows = integer_ceil_div(rows, m.quant.gran_mn);
+    m.groups = integer_ceil_div(p->k, m.quant.gran_k);
     m.scale_groups = inner ? p->batch * m.groups : m.groups;
     m.hole_row = m.scale_rows / 2;
     TRY(problem_scale_bytes(m.scale_rows, m.scale_groups, (hone_dtype)m.quant.scale, m.scale_layout,
@@ -64,16 +60,6 @@ done:
     return status;
 }
 
-static int64_t common_divisor(int64_t a, int64_t b)
-{
-    while (b != 0) {
-        int64_t rest = a % b;
-        a = b;
-        b = rest;
-    }
-    return a;
-}
-
 /* Distinct slots: a walk with a step that shares no divisor with the cache's size, corners first.
  */
 static void fill_slots(const hone_kv_quant *p, uint64_t seed, int64_t *slots)
@@ -84,7 +70,7 @@ static void fill_slots(const hone_kv_quant *p, uint64_t seed, int64_t *slots)
 
     if (capacity > 1) {
         step = 1 + (int64_t)(random_next(&seed) % (uint64_t)capacity);
-        while (common_divisor(step, capacity) != 1) {
+        while (integer_common_divisor(step, capacity) != 1) {
             step++;
         }
         at = (int64_t)(random_next(&seed) % (uint64_t)capacity);

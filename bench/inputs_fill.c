@@ -1,9 +1,9 @@
 /* inputs_fill.c - large operands quickly: a pool of ready blocks, drawn from at random, signs drawn
  * anew. */
 #include "bench/inputs_parts.h"
-#include "bench/random.h"
 
 #include "core/numfmt.h"
+#include "core/random.h"
 
 #include <math.h>
 #include <stdlib.h>

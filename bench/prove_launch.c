@@ -1,6 +1,7 @@
 /* prove_launch.c - one launch of a plan: which CTAs, and what became of it. */
 #include "bench/prove_parts.h"
-#include "bench/random.h"
+
+#include "core/random.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -4,6 +4,7 @@
  * of 4 rows by 16 columns stay in registers. */
 #include "bench/reference.h"
 
+#include "core/integer.h"
 #include "core/numfmt.h"
 
 #include <math.h>
@@ -125,11 +126,6 @@ static void open_row(const work *w, const factor *f, int64_t row, int64_t first,
     }
 }
 
-static int64_t ceil_div(int64_t a, int64_t b)
-{
-    return a / b + (a % b != 0);
-}
-
 static hone_status factor_of(const hone_fp8_gemm *p, const inputs *in, bool is_a, int64_t batch,
                              factor *out, hone_error *error)
 {
@@ -140,8 +136,8 @@ static hone_status factor_of(const hone_fp8_gemm *p, const inputs *in, bool is_a
     factor f = {.quant = is_a ? p->recipe.a : p->recipe.b,
                 .layout = (hone_scale_layout)(is_a ? p->a_scale_layout : p->b_scale_layout)};
 
-    groups = ceil_div(p->k, f.quant.gran_k);
-    f.scale_rows = ceil_div(rows, f.quant.gran_mn);
+    groups = integer_ceil_div(p->k, f.quant.gran_k);
+    f.scale_rows = integer_ceil_div(rows, f.quant.gran_mn);
     f.scale_groups = inner ? p->batch * groups : groups;
     f.group_first = inner ? batch * groups : 0;
     f.row_stride = inner ? p->batch * p->k : p->k;

@@ -1,6 +1,8 @@
 /* verify_cover.c - which part of an output was written, and whether that part is whole tiles. */
 #include "bench/verify_parts.h"
 
+#include "core/integer.h"
+
 #include <stdlib.h>
 
 static hone_status cover_add(verify_cover *c, const reference_rect *rect, hone_error *error)
@@ -81,27 +83,13 @@ void verify_cover_free(verify_cover *c)
     *c = (verify_cover){0};
 }
 
-static int64_t divisor(int64_t a, int64_t b)
-{
-    while (b != 0) {
-        int64_t rest = a % b;
-        a = b;
-        b = rest;
-    }
-    return a;
-}
-
-static int64_t ceil_div(int64_t a, int64_t b)
-{
-    return a / b + (a % b != 0);
-}
-
 static uint64_t tiles_covered(const verify_cover *c, int64_t high, int64_t wide)
 {
     uint64_t tiles = 0;
 
     for (size_t i = 0; i < c->len; i++) {
-        tiles += (uint64_t)(ceil_div(c->rect[i].rows, high) * ceil_div(c->rect[i].columns, wide));
+        tiles += (uint64_t)(integer_ceil_div(c->rect[i].rows, high) *
+                            integer_ceil_div(c->rect[i].columns, wide));
     }
     return tiles;
 }
@@ -114,11 +102,13 @@ static void tile_edges(const verify_cover *c, const reference_rect *whole, int64
     *wide = 0;
     for (size_t i = 0; i < c->len; i++) {
         const reference_rect *r = &c->rect[i];
-        *high = divisor(*high, r->row);
-        *wide = divisor(*wide, r->column);
-        *high = r->row + r->rows == whole->rows ? *high : divisor(*high, r->row + r->rows);
-        *wide = r->column + r->columns == whole->columns ? *wide
-                                                         : divisor(*wide, r->column + r->columns);
+        *high = integer_common_divisor(*high, r->row);
+        *wide = integer_common_divisor(*wide, r->column);
+        *high = r->row + r->rows == whole->rows ? *high
+                                                : integer_common_divisor(*high, r->row + r->rows);
+        *wide = r->column + r->columns == whole->columns
+                    ? *wide
+                    : integer_common_divisor(*wide, r->column + r->columns);
     }
     *high = *high == 0 ? whole->rows : *high;
     *wide = *wide == 0 ? whole->columns : *wide;
@@ -136,13 +126,13 @@ bool verify_cover_is_tiles(const verify_cover *c, const reference_rect *whole, i
         if (high % h != 0 && high != whole->rows) {
             continue;
         }
-        uint64_t down = (uint64_t)(ceil_div(whole->rows, h) * batches);
+        uint64_t down = (uint64_t)(integer_ceil_div(whole->rows, h) * batches);
         if (total % down != 0) {
             continue;
         }
         for (int64_t w = 1; w <= wide; w++) {
             bool edge = wide % w == 0 || wide == whole->columns;
-            if (edge && down * (uint64_t)ceil_div(whole->columns, w) == total &&
+            if (edge && down * (uint64_t)integer_ceil_div(whole->columns, w) == total &&
                 tiles_covered(c, h, w) == run) {
                 return true;
             }

@@ -3,6 +3,7 @@
 
 #include "cache/trust.h"
 #include "core/digest.h"
+#include "core/moment.h"
 
 #include <limits.h>
 #include <stdio.h>
@@ -29,18 +30,10 @@ struct database {
     char path[PATH_MAX];
 };
 
-static int64_t clock_ms(clockid_t clock)
-{
-    struct timespec t;
-
-    clock_gettime(clock, &t);
-    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
-}
-
 /* Sleep for the attempt's share; false when the whole wait is used up. */
 static bool wait_a_little(database *d, int attempt)
 {
-    int64_t now = clock_ms(CLOCK_MONOTONIC);
+    int64_t now = moment_ms(CLOCK_MONOTONIC);
     uint64_t most = (uint64_t)WAIT_FIRST_US << (attempt < 7 ? attempt : 7);
 
     if (attempt == 0) {
@@ -66,7 +59,7 @@ static int on_progress(void *context)
 {
     const database *d = context;
 
-    return d->cpu_deadline_ms != 0 && clock_ms(CLOCK_THREAD_CPUTIME_ID) > d->cpu_deadline_ms;
+    return d->cpu_deadline_ms != 0 && moment_ms(CLOCK_THREAD_CPUTIME_ID) > d->cpu_deadline_ms;
 }
 
 hone_status database_failure(const database *d, int code, hone_error *error)
@@ -407,8 +400,8 @@ hone_status database_open(const char *path, database_mode mode, const database_s
     }
     digest_prepare(); /* every row is digested */
     d->mode = mode;
-    d->jitter = ((uint64_t)getpid() << 32) ^ (uint64_t)clock_ms(CLOCK_MONOTONIC) ^ (uintptr_t)d;
-    d->cpu_deadline_ms = clock_ms(CLOCK_THREAD_CPUTIME_ID) + OPEN_CPU_MS;
+    d->jitter = ((uint64_t)getpid() << 32) ^ (uint64_t)moment_ms(CLOCK_MONOTONIC) ^ (uintptr_t)d;
+    d->cpu_deadline_ms = moment_ms(CLOCK_THREAD_CPUTIME_ID) + OPEN_CPU_MS;
     TRY(trust_resolve(path, mode != DATABASE_READ, d->path, sizeof d->path, error));
     TRY(mode == DATABASE_READ ? open_to_read(d, schema, error) : open_to_write(d, schema, error));
     d->cpu_deadline_ms = 0;

@@ -1,6 +1,8 @@
 /* flight.c - byte-range locks of open file descriptions, polled so that a wait is bounded. */
 #include "cache/flight.h"
 
+#include "core/moment.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <time.h>
@@ -8,14 +10,6 @@
 
 #define POLL_FIRST_US 500
 #define POLL_MOST_US  20000
-
-static int64_t now_us(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (int64_t)t.tv_sec * 1000000 + t.tv_nsec / 1000;
-}
 
 int flight_begin(const char *lock_path, uint64_t place, uint32_t wait_ms)
 {
@@ -25,7 +19,7 @@ int flight_begin(const char *lock_path, uint64_t place, uint32_t wait_ms)
         .l_start = (off_t)(place & INT64_MAX),
         .l_len = 1,
     };
-    int64_t deadline = now_us() + (int64_t)wait_ms * 1000;
+    int64_t deadline = moment_ms(CLOCK_MONOTONIC) + wait_ms;
     long pause_us = POLL_FIRST_US;
     int fd = open(lock_path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
 
@@ -34,7 +28,7 @@ int flight_begin(const char *lock_path, uint64_t place, uint32_t wait_ms)
     }
     while (fd >= 0 && fcntl(fd, F_OFD_SETLK, &lock) != 0) {
         bool held = errno == EAGAIN || errno == EACCES || errno == EINTR;
-        if (!held || now_us() >= deadline) {
+        if (!held || moment_ms(CLOCK_MONOTONIC) >= deadline) {
             close(fd);
             return -1;
         }

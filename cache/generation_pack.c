@@ -2,6 +2,7 @@
  * winners. */
 #include "cache/generation_format.h"
 #include "cache/store_file.h"
+#include "core/moment.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -239,7 +240,7 @@ static hone_status write_generation(store *s, const unsigned char *bytes, size_t
     TRY(store_write_begin(s, error));
     TRY(store_next_id(s, STORE_SQL_NEXT_GENERATION, number, error));
     TRY(store_statement(s, STORE_SQL_PUT_GENERATION, &statement, error));
-    const cell cells[] = {cell_int(*number), cell_int(store_now_ms()),
+    const cell cells[] = {cell_int(*number), cell_int(moment_ms(CLOCK_REALTIME)),
                           cell_blob(content, DIGEST_BYTES), cell_blob(bytes, len)};
     TRY(row_write(s->file, statement, "generations", cells, ARRAY_LEN(cells), error));
     TRY(store_query(s, STORE_SQL_DROP_GENERATIONS, number, 1, &statement, NULL, error));

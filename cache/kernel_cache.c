@@ -5,13 +5,13 @@
 #include "cache/flight.h"
 #include "cache/kernel_blob.h"
 #include "cache/row.h"
+#include "core/moment.h"
 
 #include <limits.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #define APPLICATION_ID 0x686f6e6b /* "honk" */
@@ -36,14 +36,6 @@ struct kernel_cache {
     uint64_t max_bytes, dropped;
     char path[PATH_MAX], lock_path[PATH_MAX + 8];
 };
-
-static int64_t now_ms(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_REALTIME, &t);
-    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
-}
 
 hone_status kernel_cache_default_path(char *path, size_t capacity, hone_error *error)
 {
@@ -206,7 +198,8 @@ static void drop(kernel_cache *c, int64_t id)
 
 static void note_use(kernel_cache *c, int64_t id)
 {
-    const int64_t values[] = {now_ms(), id, now_ms() - NOTE_USE_MS};
+    const int64_t values[] = {moment_ms(CLOCK_REALTIME), id,
+                              moment_ms(CLOCK_REALTIME) - NOTE_USE_MS};
 
     run(c, "UPDATE uses SET used_ms=? WHERE id=? AND used_ms<?", values, 3, NULL);
 }
@@ -310,7 +303,7 @@ static hone_status put_rows(kernel_cache *c, const uint8_t key[DIGEST_BYTES], co
                          error));
     const cell cells[] = {cell_int(id), cell_blob(key, DIGEST_BYTES), cell_blob(packed, len)};
     TRY(row_write(c->file, insert, "entries", cells, ARRAY_LEN(cells), error));
-    const int64_t use[] = {id, (int64_t)len, now_ms()};
+    const int64_t use[] = {id, (int64_t)len, moment_ms(CLOCK_REALTIME)};
     TRY(run(c, "INSERT OR REPLACE INTO uses VALUES(?,?,?)", use, 3, error));
     TRY(run(c, "DELETE FROM uses WHERE id NOT IN (SELECT id FROM entries)", NULL, 0, error));
     TRY(shrink(c, id, error));

@@ -2,10 +2,11 @@
  * this one. */
 #include "cache/store_file.h"
 
+#include "core/moment.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 /* Group commits: an fsync costs a millisecond or more. */
 #define BATCH_ROWS 10
@@ -63,22 +64,6 @@ static const char *const sql[] = {
     STORE_SQL_MAP(X)
 #undef X
 };
-
-static int64_t monotonic_ms(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
-}
-
-int64_t store_now_ms(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_REALTIME, &t);
-    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
-}
 
 hone_status store_default_path(char *path, size_t capacity, hone_error *error)
 {
@@ -238,7 +223,7 @@ hone_status store_flush(store *s, hone_error *error)
     }
     s->writing = false;
     s->pending = 0;
-    s->committed_ms = monotonic_ms();
+    s->committed_ms = moment_ms(CLOCK_MONOTONIC);
     if (s->committed != NULL && rows > 0) {
         s->committed(s->committed_context, rows);
     }
@@ -248,7 +233,7 @@ hone_status store_flush(store *s, hone_error *error)
 hone_status store_write_pending(store *s, hone_error *error)
 {
     s->pending++;
-    if (s->pending >= BATCH_ROWS || monotonic_ms() - s->committed_ms >= BATCH_MS) {
+    if (s->pending >= BATCH_ROWS || moment_ms(CLOCK_MONOTONIC) - s->committed_ms >= BATCH_MS) {
         return store_flush(s, error);
     }
     return HONE_OK;

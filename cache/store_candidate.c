@@ -2,6 +2,8 @@
  * sweep. */
 #include "cache/store_file.h"
 
+#include "core/moment.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -329,7 +331,7 @@ static hone_status put(store *s, int64_t sweep, const store_key *key, const stor
         .attempts = attempts + 1,
         .nvrtc = s->sweep_nvrtc,
         .driver = s->sweep_driver,
-        .created_ms = store_now_ms(),
+        .created_ms = moment_ms(CLOCK_REALTIME),
         .result = *result,
     };
     memcpy(row.template_digest, key->template_digest, sizeof row.template_digest);

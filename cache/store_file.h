@@ -118,6 +118,4 @@ hone_status store_row_read(store *s, sqlite3_stmt *statement, store_row *out, bo
 /* Whether the sweep's process still runs and has not ended the sweep. */
 hone_status store_sweep_alive(store *s, int64_t id, bool *alive, hone_error *error);
 
-int64_t store_now_ms(void); /* Unix time */
-
 #endif

@@ -1,6 +1,8 @@
 /* store_identity.c - sweeps, problems and devices: the rows that candidates point to. */
 #include "cache/store_file.h"
 
+#include "core/moment.h"
+
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -106,7 +108,7 @@ hone_status store_sweep_begin(store *s, const store_sweep *sweep, int64_t *id, h
 {
     hone_status status = HONE_OK;
     int64_t made = 0;
-    sweep_row row = {.facts = *sweep, .begun_ms = store_now_ms()};
+    sweep_row row = {.facts = *sweep, .begun_ms = moment_ms(CLOCK_REALTIME)};
 
     mark_process(&row.process);
     TRY(store_write_begin(s, error));
@@ -132,7 +134,7 @@ hone_status store_sweep_end(store *s, int64_t id, hone_error *error)
             status_set(error, HONE_BAD_ARGUMENT, store_path(s), 0, "no sweep %lld", (long long)id);
         goto done;
     }
-    row.ended_ms = store_now_ms();
+    row.ended_ms = moment_ms(CLOCK_REALTIME);
     TRY(write_sweep(s, id, &row, error));
     sqlite3_reset(statement);
     TRY(store_flush(s, error));

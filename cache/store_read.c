@@ -2,6 +2,8 @@
  * file. */
 #include "cache/store_file.h"
 
+#include "core/moment.h"
+
 #include <string.h>
 
 static void bind_filter(sqlite3_stmt *statement, const store_filter *filter)
@@ -149,8 +151,9 @@ hone_status store_winner_set(store *s, int64_t problem, int64_t device, int64_t 
         TRY(store_next_id(s, STORE_SQL_NEXT_WINNER, &id, error));
     }
     TRY(store_statement(s, STORE_SQL_PUT_WINNER, &insert, error));
-    const cell cells[] = {cell_int(id),        cell_int(problem), cell_int(device),
-                          cell_int(candidate), cell_int(verdict), cell_int(store_now_ms())};
+    const cell cells[] = {cell_int(id),      cell_int(problem),
+                          cell_int(device),  cell_int(candidate),
+                          cell_int(verdict), cell_int(moment_ms(CLOCK_REALTIME))};
     TRY(row_write(s->file, insert, "winners", cells, ARRAY_LEN(cells), error));
     if (!open) {
         TRY(store_flush(s, error));

@@ -7,22 +7,6 @@
 #include <math.h>
 #include <string.h>
 
-static uint32_t bits_of(float x)
-{
-    uint32_t bits;
-
-    memcpy(&bits, &x, sizeof bits);
-    return bits;
-}
-
-static float float_of(uint32_t bits)
-{
-    float x;
-
-    memcpy(&x, &bits, sizeof x);
-    return x;
-}
-
 /* A format with a sign bit above `exponent_bits` and `mantissa_bits`. */
 typedef struct small_format {
     uint32_t exponent_bits, mantissa_bits;
@@ -38,8 +22,8 @@ static const small_format f16 = {5, 10, 15, 0x7c00, 0x7fff};
 
 static uint32_t small_encode(const small_format *f, float x)
 {
-    uint32_t bits = bits_of(x) & 0x7fffffff;
-    uint32_t sign = (bits_of(x) >> 31) << (f->exponent_bits + f->mantissa_bits);
+    uint32_t bits = numfmt_bits(x) & 0x7fffffff;
+    uint32_t sign = (numfmt_bits(x) >> 31) << (f->exponent_bits + f->mantissa_bits);
 
     if (bits > 0x7f800000) {
         return f->nan;
@@ -70,11 +54,12 @@ static float small_decode(const small_format *f, uint32_t code)
     uint32_t sign = (code >> (f->exponent_bits + f->mantissa_bits)) & 1;
 
     if (exponent == 0) { /* mantissa * 2^(1 - bias - mantissa_bits), exact */
-        float quantum = float_of((uint32_t)(127 + 1 - f->bias - (int32_t)f->mantissa_bits) << 23);
-        return float_of(bits_of((float)mantissa * quantum) | sign << 31);
+        float quantum =
+            numfmt_float((uint32_t)(127 + 1 - f->bias - (int32_t)f->mantissa_bits) << 23);
+        return numfmt_float(numfmt_bits((float)mantissa * quantum) | sign << 31);
     }
     uint32_t biased = (uint32_t)((int32_t)exponent - f->bias + 127);
-    return float_of(sign << 31 | biased << 23 | mantissa << (23 - f->mantissa_bits));
+    return numfmt_float(sign << 31 | biased << 23 | mantissa << (23 - f->mantissa_bits));
 }
 
 uint8_t numfmt_e4m3_encode(float x)
@@ -122,13 +107,13 @@ float numfmt_ue8m0_decode(uint8_t code)
     if (code == 0xff) {
         return NAN;
     }
-    return float_of(code == 0 ? 0x00400000u
-                              : (uint32_t)code << 23); /* 2^-127 is a subnormal float */
+    return numfmt_float(code == 0 ? 0x00400000u
+                                  : (uint32_t)code << 23); /* 2^-127 is a subnormal float */
 }
 
 uint16_t numfmt_bf16_encode(float x)
 {
-    uint32_t bits = bits_of(x);
+    uint32_t bits = numfmt_bits(x);
 
     if ((bits & 0x7fffffff) > 0x7f800000) {
         return 0x7fff;
@@ -138,7 +123,7 @@ uint16_t numfmt_bf16_encode(float x)
 
 float numfmt_bf16_decode(uint16_t code)
 {
-    return float_of((uint32_t)code << 16);
+    return numfmt_float((uint32_t)code << 16);
 }
 
 uint16_t numfmt_f16_encode(float x)
@@ -156,7 +141,7 @@ float numfmt_f16_decode(uint16_t code)
 
 uint8_t numfmt_ue8m0_ceil(float x)
 {
-    uint32_t bits = bits_of(x);
+    uint32_t bits = numfmt_bits(x);
 
     if ((bits & 0x7fffffff) > 0x7f800000 || bits == 0x7f800000) {
         return 0xff;

@@ -8,6 +8,25 @@
 
 #include "include/hone.h"
 
+#include <string.h>
+
+/* A float's bits, and the float of bits. */
+static inline uint32_t numfmt_bits(float x)
+{
+    uint32_t bits;
+
+    memcpy(&bits, &x, sizeof bits);
+    return bits;
+}
+
+static inline float numfmt_float(uint32_t bits)
+{
+    float x;
+
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
 uint8_t numfmt_e4m3_encode(float x); /* max 448; NaN 0x7f; infinities saturate */
 float numfmt_e4m3_decode(uint8_t code);
 uint8_t numfmt_e5m2_encode(float x); /* max 57344; NaN 0x7f */

@@ -1,9 +1,10 @@
 /* shim_module.c - modules: PTX text loaded into a context, with the JIT's logs. */
 #include "emulator/shim.h"
 
+#include "core/moment.h"
+
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 enum { NOTE_CAPACITY = 4096 };
 
@@ -87,25 +88,18 @@ static CUresult parse(shim_context *c, const char *text, ptx_module **out, char 
     return shim_result(status);
 }
 
-static double now_ms(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
-}
-
 CUresult shim_module_load(shim_context *c, const char *text, const shim_log *log, shim_module **out)
 {
     char local[NOTE_CAPACITY] = "";
     bool given = log->error != NULL && log->error_capacity > sizeof local;
     char *note = given ? log->error : local;
-    double begun = now_ms();
+    int64_t begun = moment_ns(CLOCK_MONOTONIC);
     ptx_module *ptx = NULL;
 
     note[0] = '\0';
     CUresult result = parse(c, text, &ptx, note, given ? log->error_capacity : sizeof local);
     if (log->wall_ms != NULL) {
-        *log->wall_ms = (float)(now_ms() - begun);
+        *log->wall_ms = (float)(moment_ns(CLOCK_MONOTONIC) - begun) * 1e-6f;
     }
     write_log("", log->info, log->info_capacity, log->info_size);
     if (!given) {

@@ -1,6 +1,8 @@
 /* shim_occupancy.c - how many CTAs an SM holds: the rules of the toolkit's cuda_occupancy.h. */
 #include "emulator/shim.h"
 
+#include "core/integer.h"
+
 #include <limits.h>
 
 enum {
@@ -9,14 +11,9 @@ enum {
     SHARED_UNIT = 128,
 };
 
-static int64_t round_up(int64_t value, int64_t unit)
-{
-    return (value + unit - 1) / unit * unit;
-}
-
 static int64_t warp_registers(const shim_function *f)
 {
-    return round_up((int64_t)f->resources.registers * SHIM_WARP, REGISTER_UNIT);
+    return integer_round_up((int64_t)f->resources.registers * SHIM_WARP, REGISTER_UNIT);
 }
 
 static int64_t warps_of(int threads)
@@ -26,7 +23,7 @@ static int64_t warps_of(int threads)
 
 int shim_occupancy_registers(const shim_function *f, int threads)
 {
-    return (int)(warp_registers(f) * round_up(warps_of(threads), PARTITIONS));
+    return (int)(warp_registers(f) * integer_round_up(warps_of(threads), PARTITIONS));
 }
 
 static int64_t limit_by_registers(const gpu *g, const shim_function *f, int threads)
@@ -47,7 +44,7 @@ static int64_t limit_by_shared(const gpu *g, const shim_function *f, uint64_t dy
         return 0;
     }
     int64_t bytes = (int64_t)dynamic_shared + f->facts.static_shared_bytes + g->facts.smem_reserved;
-    bytes = round_up(bytes, SHARED_UNIT);
+    bytes = integer_round_up(bytes, SHARED_UNIT);
     return bytes > 0 ? g->facts.smem_per_sm / bytes : INT_MAX;
 }
 
@@ -101,7 +98,7 @@ static void best_block(const shim_function *f, CUoccupancyB2DSize shared_of, siz
     int most = (int)f->facts.max_threads, best = 0;
     most = limit > 0 && limit < most ? limit : most;
     *grid = *block = 0;
-    for (int threads = (int)round_up(most, SHIM_WARP); threads > 0; threads -= SHIM_WARP) {
+    for (int threads = (int)integer_round_up(most, SHIM_WARP); threads > 0; threads -= SHIM_WARP) {
         int trial = threads < most ? threads : most;
         int ctas = shim_occupancy(g, f, trial, shared_of != NULL ? shared_of(trial) : shared);
         if (ctas * trial > best) {

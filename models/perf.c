@@ -5,6 +5,8 @@
  * of what each SM has for itself, and the whole chip that of L2 and DRAM. */
 #include "models/perf.h"
 
+#include "core/integer.h"
+
 #include <math.h>
 
 /* What a well-tuned kernel reaches of a rate. DRAM: copies reach 90 % (4.3 of 4.8 TB/s on H200).
@@ -50,11 +52,6 @@ typedef struct placement {
     double clk;       /* clocks a nanosecond */
 } placement;
 
-static int64_t round_up(int64_t value, int64_t unit)
-{
-    return (value + unit - 1) / unit * unit;
-}
-
 static int64_t least(int64_t a, int64_t b)
 {
     return a < b ? a : b;
@@ -63,7 +60,8 @@ static int64_t least(int64_t a, int64_t b)
 /* CTAs by registers: they are handed out to warps in units, and to sub-partitions evenly. */
 static int64_t fit_registers(const device_facts *f, int64_t warps, int32_t registers)
 {
-    int64_t per_warp = round_up(32 * (int64_t)(registers > 0 ? registers : 1), PERF_REGISTER_UNIT);
+    int64_t per_warp =
+        integer_round_up(32 * (int64_t)(registers > 0 ? registers : 1), PERF_REGISTER_UNIT);
     int64_t total = f->regs_per_sm / per_warp / PERF_PARTITIONS * PERF_PARTITIONS;
 
     return total / warps;
@@ -72,8 +70,9 @@ static int64_t fit_registers(const device_facts *f, int64_t warps, int32_t regis
 int perf_occupancy(const gpu *g, const perf_work *work)
 {
     const device_facts *f = &g->facts;
-    int64_t warps = round_up(work->threads, 32) / 32;
-    int64_t shared = round_up((int64_t)work->shared_bytes + f->smem_reserved, PERF_SHARED_UNIT);
+    int64_t warps = integer_round_up(work->threads, 32) / 32;
+    int64_t shared =
+        integer_round_up((int64_t)work->shared_bytes + f->smem_reserved, PERF_SHARED_UNIT);
     int64_t fit = f->blocks_per_sm;
 
     if (warps == 0 || work->shared_bytes > f->smem_per_block) {

@@ -1,6 +1,8 @@
 /* worker.c - spawns hone-worker with nothing but a socket, and talks to it under a deadline. */
 #include "runtime/worker.h"
 
+#include "core/moment.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -11,7 +13,6 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 /* Opening a 110 MB library from a cold disk takes seconds. */
@@ -21,20 +22,12 @@
 static const char *const inherited[] = {"HONE_CUDA_PATH", "CUDA_HOME", "CUDA_PATH",
                                         "LD_LIBRARY_PATH"};
 
-static int64_t now_ms(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return t.tv_sec * 1000 + t.tv_nsec / 1000000;
-}
-
 /* HONE_OK when the socket can be read or written, HONE_WORKER when `until` passes first,
  * HONE_CANCELLED. */
 static hone_status wait_ready(const worker *w, short events, int64_t until)
 {
     for (;;) {
-        int64_t left = until - now_ms();
+        int64_t left = until - moment_ms(CLOCK_MONOTONIC);
         struct pollfd p[] = {{.fd = w->fd, .events = events},
                              {.fd = w->cancel_fd, .events = POLLIN}};
         int ready = poll(p, ARRAY_LEN(p), left > 0 ? (int)left : 0);
@@ -271,7 +264,8 @@ hone_status worker_start(worker *w, const char *program, uint64_t memory_bytes, 
 
     *w = (worker){.fd = -1, .cancel_fd = cancel_fd};
     TRY(spawn_worker(w, program, memory_bytes, error));
-    TRY(receive(w, WIRE_HELLO, now_ms() + HELLO_DEADLINE_MS, &payload, &len, &timed_out, error));
+    TRY(receive(w, WIRE_HELLO, moment_ms(CLOCK_MONOTONIC) + HELLO_DEADLINE_MS, &payload, &len,
+                &timed_out, error));
     TRY(read_hello(w, payload, len, error));
 done:
     free(payload);
@@ -285,7 +279,7 @@ hone_status worker_exchange(worker *w, const wire_writer *request, uint32_t dead
                             uint8_t **answer, size_t *answer_len, bool *timed_out,
                             hone_error *error)
 {
-    int64_t until = now_ms() + deadline_ms;
+    int64_t until = moment_ms(CLOCK_MONOTONIC) + deadline_ms;
 
     *timed_out = false;
     w->jobs++;

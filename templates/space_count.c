@@ -1,10 +1,11 @@
 /* space_count.c - count legal configs without listing them, and draw one at random.
  *
- * What is legal below a level depends only on the bound values that later checks read; counts are kept by those, so
- * that parts of the space that do not touch each other multiply. */
+ * What is legal below a level depends only on the bound values that later checks read; counts are
+ * kept by those, so that parts of the space that do not touch each other multiply. */
 #include "templates/space_parts.h"
 
 #include "core/checked.h"
+#include "core/random.h"
 
 #include <string.h>
 
@@ -123,27 +124,6 @@ hone_status space_count(space *s, uint64_t budget, uint64_t *count, hone_error *
 
 /* ---- Drawing. ------------------------------------------------------------------------------- */
 
-/* splitmix64. */
-static uint64_t random_u64(uint64_t *seed)
-{
-    uint64_t x = *seed += 0x9e3779b97f4a7c15u;
-
-    x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
-    x = (x ^ x >> 27) * 0x94d049bb133111ebu;
-    return x ^ x >> 31;
-}
-
-/* Uniform below `len`: the few numbers that would favour some results are drawn again. */
-static uint64_t random_below(uint64_t *seed, uint64_t len)
-{
-    uint64_t limit = UINT64_MAX - UINT64_MAX % len, x = random_u64(seed);
-
-    while (x >= limit) {
-        x = random_u64(seed);
-    }
-    return x % len;
-}
-
 static uint32_t set_at(const space_set *set, uint64_t index)
 {
     space_set left = *set;
@@ -154,7 +134,8 @@ static uint32_t set_at(const space_set *set, uint64_t index)
     return space_set_first(&left);
 }
 
-/* Bind the value of `level` under which config number *rest lies; *rest becomes its number below it. */
+/* Bind the value of `level` under which config number *rest lies; *rest becomes its number below
+ * it. */
 static hone_status descend(counter *c, uint32_t level, uint64_t *rest)
 {
     hone_status status = HONE_OK;
@@ -201,7 +182,8 @@ done:
     return status;
 }
 
-/* Bind a random value of each level; start again when one has none left. *found = false: out of budget. */
+/* Bind a random value of each level; start again when one has none left. *found = false: out of
+ * budget. */
 static hone_status draw_blindly(counter *c, uint64_t *seed, bool *found)
 {
     hone_status status = HONE_OK;

@@ -152,15 +152,6 @@ uint64_t scratch_seed(void)
     return seed;
 }
 
-uint64_t scratch_random(uint64_t *state)
-{
-    uint64_t z = *state += UINT64_C(0x9e3779b97f4a7c15);
-
-    z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
-    z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
-    return z ^ (z >> 31);
-}
-
 int scratch_spawn(int (*body)(void *context), void *context)
 {
     fflush(stdout);

@@ -38,7 +38,6 @@ bool scratch_is_ours(const generation_winner *w);
 
 /* Seed of random tests: HONE_SEED, else the clock. Printed, so that a failure can be repeated. */
 uint64_t scratch_seed(void);
-uint64_t scratch_random(uint64_t *state);
 
 /* Run as a child: exits with the function's value. Wait gives the exit status, or -signal. */
 int scratch_spawn(int (*body)(void *context), void *context);

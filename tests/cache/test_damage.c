@@ -5,6 +5,7 @@
 #include "tests/cache/scratch.h"
 #include "tests/support/file.h"
 #include "tests/support/suite.h"
+#include "core/random.h"
 
 #include <check.h>
 #include <stdio.h>
@@ -76,7 +77,7 @@ START_TEST(no_flipped_bit_changes_what_is_served)
     scratch_fill(dir.path, 40);
     image = file_read(dir.path, &image_len);
     for (int i = 0; i < 3000; i++) {
-        uint64_t at = scratch_random(&seed) % (image_len * 8);
+        uint64_t at = random_next(&seed) % (image_len * 8);
         image[at / 8] ^= (char)(1u << at % 8);
         try_image(image, image_len, &changed, &refused);
         image[at / 8] ^= (char)(1u << at % 8);
@@ -96,13 +97,13 @@ START_TEST(nor_does_a_cut_or_a_run_of_noise)
     image = file_read(dir.path, &image_len);
     char *noisy = malloc(image_len);
     for (int i = 0; i < 600; i++) {
-        size_t len = image_len, at = scratch_random(&seed) % image_len;
+        size_t len = image_len, at = random_next(&seed) % image_len;
         memcpy(noisy, image, image_len);
         if (i % 3 == 0) {
             len = at;
         }
         for (size_t k = at; k < at + 64 && k < len; k++) {
-            noisy[k] = (char)scratch_random(&seed);
+            noisy[k] = (char)random_next(&seed);
         }
         try_image(noisy, len, &changed, &refused);
         ck_assert_int_eq(changed, 0);

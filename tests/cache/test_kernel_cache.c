@@ -4,6 +4,7 @@
 #include "tests/cache/scratch.h"
 #include "tests/support/file.h"
 #include "tests/support/suite.h"
+#include "core/random.h"
 
 #include <check.h>
 #include <fcntl.h>
@@ -49,7 +50,7 @@ static kernel_entry module_of(uint64_t seed)
     kernel_entry m = {.cubin = malloc(MODULE_BYTES), .cubin_len = MODULE_BYTES, .compile_ms = 12.5};
 
     for (size_t i = 0; i < MODULE_BYTES; i++) {
-        m.cubin[i] = (uint8_t)scratch_random(&seed);
+        m.cubin[i] = (uint8_t)random_next(&seed);
     }
     m.ptx = strdup(".version 9.0");
     m.ptx_len = strlen(m.ptx);
@@ -335,18 +336,18 @@ static void damage(uint64_t *seed)
     struct stat st;
 
     ck_assert_int_eq(fstat(fd, &st), 0);
-    off_t at = (off_t)(scratch_random(seed) % (uint64_t)st.st_size);
-    uint64_t kind = scratch_random(seed) % 8;
+    off_t at = (off_t)(random_next(seed) % (uint64_t)st.st_size);
+    uint64_t kind = random_next(seed) % 8;
     if (kind == 0) {
         ck_assert_int_eq(ftruncate(fd, at), 0);
     } else if (kind == 1) {
         for (size_t i = 0; i < sizeof bytes; i++) {
-            bytes[i] = (uint8_t)scratch_random(seed);
+            bytes[i] = (uint8_t)random_next(seed);
         }
         ck_assert_int_gt(pwrite(fd, bytes, sizeof bytes, at), 0);
     } else {
         ck_assert_int_eq(pread(fd, bytes, 1, at), 1);
-        bytes[0] ^= (uint8_t)(1u << scratch_random(seed) % 8);
+        bytes[0] ^= (uint8_t)(1u << random_next(seed) % 8);
         ck_assert_int_eq(pwrite(fd, bytes, 1, at), 1);
     }
     close(fd);

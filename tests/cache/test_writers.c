@@ -4,6 +4,7 @@
 #include "tests/cache/scratch.h"
 #include "tests/support/file.h"
 #include "tests/support/suite.h"
+#include "core/random.h"
 
 #include <check.h>
 #include <fcntl.h>
@@ -211,7 +212,7 @@ START_TEST(no_acknowledged_row_is_lost_to_a_kill)
         sweeper w = {pipe_ends[1]};
         int child = scratch_spawn(sweep_on, &w);
         close(pipe_ends[1]);
-        struct timespec t = {0, (long)(2 + scratch_random(&seed) % 60) * 1000000};
+        struct timespec t = {0, (long)(2 + random_next(&seed) % 60) * 1000000};
         nanosleep(&t, NULL);
         kill(child, SIGKILL);
         ck_assert_int_eq(scratch_wait(child), -SIGKILL);

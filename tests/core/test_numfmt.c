@@ -84,14 +84,6 @@ static float decode(const reference *r, unsigned code)
                          numfmt_dtype_bits(r->dtype) == 16 ? (void *)&half : (void *)&byte, 0);
 }
 
-static float float_of(uint32_t bits)
-{
-    float x;
-
-    memcpy(&x, &bits, sizeof x);
-    return x;
-}
-
 START_TEST(every_code_decodes_to_its_definition_and_encodes_back)
 {
     const reference *r = &references[_i];
@@ -216,7 +208,7 @@ static const struct {
 START_TEST(ceiling_to_a_power_of_two_vectors)
 {
     for (size_t i = 0; i < ARRAY_LEN(ceilings); i++) {
-        ck_assert_msg(numfmt_ue8m0_ceil(float_of(ceilings[i].bits)) == ceilings[i].code, "%08x",
+        ck_assert_msg(numfmt_ue8m0_ceil(numfmt_float(ceilings[i].bits)) == ceilings[i].code, "%08x",
                       ceilings[i].bits);
     }
 }
@@ -228,7 +220,7 @@ START_TEST(ceiling_is_the_least_power_that_is_not_below_for_every_exponent)
 
     for (uint32_t exponent = 1; exponent < 254; exponent++) {
         for (size_t i = 0; i < ARRAY_LEN(mantissas); i++) {
-            double x = float_of(exponent << 23 | mantissas[i]);
+            double x = numfmt_float(exponent << 23 | mantissas[i]);
             int want = 1;
             while (ldexp(1, want - 127) < x) {
                 want++;

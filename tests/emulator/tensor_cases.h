@@ -12,8 +12,6 @@ typedef struct tensor_case {
     hone_emu_arithmetic mode;
 } tensor_case;
 
-uint64_t tensor_cases_random(uint64_t *state);
-
 /* Case `index`: types, unit, mode and the kind of operands all follow from it. */
 void tensor_cases_make(uint64_t index, tensor_case *out);
 

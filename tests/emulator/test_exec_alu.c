@@ -2,6 +2,7 @@
  * against C that is written from the PTX manual, not from the handlers. */
 #include "tests/emulator/ptx_bench.h"
 #include "tests/support/suite.h"
+#include "core/numfmt.h"
 
 #include <check.h>
 #include <math.h>
@@ -11,17 +12,9 @@
 
 enum { IN = 4, OUT = 2 };
 
-static float f_of(uint32_t u)
-{
-    float f;
-    memcpy(&f, &u, sizeof f);
-    return f;
-}
 static uint32_t of_f(float f)
 {
-    uint32_t u;
-    memcpy(&u, &f, sizeof u);
-    return f != f ? 0x7fffffffu : u;
+    return f != f ? 0x7fffffffu : numfmt_bits(f);
 }
 static uint64_t wide(const uint32_t *a)
 {
@@ -82,7 +75,7 @@ static uint32_t reversed(uint32_t a)
 /* The larger by PTX: a NaN gives way, +0 is above -0. */
 static uint32_t larger(uint32_t a, uint32_t b)
 {
-    float x = f_of(a), y = f_of(b);
+    float x = numfmt_float(a), y = numfmt_float(b);
     if (x != x || y != y) {
         return of_f(x != x ? y : x);
     }
@@ -183,30 +176,34 @@ static uint32_t larger(uint32_t a, uint32_t b)
     X(c45, "dp4a.s32.s32 %d0, %a0, %a1, %a2;" Z, d[0] = a[2];                                      \
       for (int n = 0; n < 32; n += 8) d[0] +=                                                      \
       (uint32_t)((int8_t)(a[0] >> n) * (int8_t)(a[1] >> n)))                                       \
-    X(c46, "add.f32 %d0, %a0, %a1; sub.f32 %d1, %a0, %a1;", d[0] = of_f(f_of(a[0]) + f_of(a[1]));  \
-      d[1] = of_f(f_of(a[0]) - f_of(a[1])))                                                        \
+    X(c46, "add.f32 %d0, %a0, %a1; sub.f32 %d1, %a0, %a1;",                                        \
+      d[0] = of_f(numfmt_float(a[0]) + numfmt_float(a[1]));                                        \
+      d[1] = of_f(numfmt_float(a[0]) - numfmt_float(a[1])))                                        \
     X(c47, "mul.rn.f32 %d0, %a0, %a1; div.rn.f32 %d1, %a0, %a1;",                                  \
-      d[0] = of_f(f_of(a[0]) * f_of(a[1]));                                                        \
-      d[1] = of_f(f_of(a[0]) / f_of(a[1])))                                                        \
+      d[0] = of_f(numfmt_float(a[0]) * numfmt_float(a[1]));                                        \
+      d[1] = of_f(numfmt_float(a[0]) / numfmt_float(a[1])))                                        \
     X(c48, "fma.rn.f32 %d0, %a0, %a1, %a2; max.f32 %d1, %a0, %a1;",                                \
-      d[0] = of_f(fmaf(f_of(a[0]), f_of(a[1]), f_of(a[2])));                                       \
+      d[0] = of_f(fmaf(numfmt_float(a[0]), numfmt_float(a[1]), numfmt_float(a[2])));               \
       d[1] = larger(a[0], a[1]))                                                                   \
     X(c49, "min.f32 %d0, %a0, %a1; abs.f32 %d1, %a0;",                                             \
       d[0] = larger(a[0] ^ 1u << 31, a[1] ^ 1u << 31);                                             \
-      d[0] = f_of(d[0]) == f_of(d[0]) ? d[0] ^ 1u << 31 : d[0]; d[1] = a[0] & ~(1u << 31))         \
-    X(c50, "rcp.rn.f32 %d0, %a0; sqrt.rn.f32 %d1, %a0;", d[0] = of_f(1 / f_of(a[0]));              \
-      d[1] = of_f(sqrtf(f_of(a[0]))))                                                              \
-    X(c51, "setp.lt.f32 %p1, %a0, %a1;" P32, d[0] = f_of(a[0]) < f_of(a[1]))                       \
-    X(c52, "setp.geu.f32 %p1, %a0, %a1;" P32, d[0] = !(f_of(a[0]) < f_of(a[1])))                   \
-    X(c53, "setp.neu.f32 %p1, %a0, %a1;" P32, d[0] = f_of(a[0]) != f_of(a[1]))                     \
+      d[0] = numfmt_float(d[0]) == numfmt_float(d[0]) ? d[0] ^ 1u << 31 : d[0];                    \
+      d[1] = a[0] & ~(1u << 31))                                                                   \
+    X(c50, "rcp.rn.f32 %d0, %a0; sqrt.rn.f32 %d1, %a0;", d[0] = of_f(1 / numfmt_float(a[0]));      \
+      d[1] = of_f(sqrtf(numfmt_float(a[0]))))                                                      \
+    X(c51, "setp.lt.f32 %p1, %a0, %a1;" P32, d[0] = numfmt_float(a[0]) < numfmt_float(a[1]))       \
+    X(c52, "setp.geu.f32 %p1, %a0, %a1;" P32, d[0] = !(numfmt_float(a[0]) < numfmt_float(a[1])))   \
+    X(c53, "setp.neu.f32 %p1, %a0, %a1;" P32, d[0] = numfmt_float(a[0]) != numfmt_float(a[1]))     \
     X(c54, "setp.ne.f32 %p1, %a0, %a1;" P32,                                                       \
-      d[0] = f_of(a[0]) < f_of(a[1]) || f_of(a[0]) > f_of(a[1]))                                   \
+      d[0] = numfmt_float(a[0]) < numfmt_float(a[1]) || numfmt_float(a[0]) > numfmt_float(a[1]))   \
     X(c55, "add.ftz.f32 %d0, %a0, %a1;" Z,                                                         \
-      float x = fabsf(f_of(a[0])) < 0x1p-126f ? copysignf(0, f_of(a[0])) : f_of(a[0]);             \
-      float y = fabsf(f_of(a[1])) < 0x1p-126f ? copysignf(0, f_of(a[1])) : f_of(a[1]);             \
+      float x = fabsf(numfmt_float(a[0])) < 0x1p-126f ? copysignf(0, numfmt_float(a[0]))           \
+                                                      : numfmt_float(a[0]);                        \
+      float y = fabsf(numfmt_float(a[1])) < 0x1p-126f ? copysignf(0, numfmt_float(a[1]))           \
+                                                      : numfmt_float(a[1]);                        \
       float s = x + y; d[0] = of_f(fabsf(s) < 0x1p-126f ? copysignf(0, s) : s))                    \
     X(c56, "fma.rn.sat.f32 %d0, %a0, %a1, %a2;" Z,                                                 \
-      float s = fmaf(f_of(a[0]), f_of(a[1]), f_of(a[2]));                                          \
+      float s = fmaf(numfmt_float(a[0]), numfmt_float(a[1]), numfmt_float(a[2]));                  \
       d[0] = of_f(s > 0 ? (s < 1 ? s : 1) : 0))                                                    \
     X(c57, "mov.b32 {%h0, %h1}, %a0; mov.b32 %d0, {%h1, %h0};" Z, d[0] = a[0] << 16 | a[0] >> 16)
 

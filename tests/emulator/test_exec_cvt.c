@@ -11,17 +11,9 @@
 
 enum { CODES = 65536, BLOCK = 256 };
 
-static float f_of(uint32_t u)
-{
-    float f;
-    memcpy(&f, &u, sizeof f);
-    return f;
-}
 static uint32_t of_f(float f)
 {
-    uint32_t u;
-    memcpy(&u, &f, sizeof u);
-    return f != f ? 0x7fffffffu : u;
+    return f != f ? 0x7fffffffu : numfmt_bits(f);
 }
 static int64_t clamp(double x, double low, double high)
 {
@@ -86,9 +78,11 @@ static uint32_t bf16_toward_zero(float x)
                         numfmt_f16_decode(numfmt_f16_encode(a))))                                  \
     X(mul_bf16x2,                                                                                  \
       "cvt.rn.bf16x2.f32 %r5, %a0, %a1; mov.b32 %r6, {%h0, %h0}; mul.bf16x2 %d0, %r5, %r6;",       \
-      (uint32_t)numfmt_bf16_encode(numfmt_bf16_decode(numfmt_bf16_encode(a)) * f_of(code << 16))   \
+      (uint32_t)numfmt_bf16_encode(numfmt_bf16_decode(numfmt_bf16_encode(a)) *                     \
+                                   numfmt_float(code << 16))                                       \
               << 16 |                                                                              \
-          numfmt_bf16_encode(numfmt_bf16_decode(numfmt_bf16_encode(c)) * f_of(code << 16)))
+          numfmt_bf16_encode(numfmt_bf16_decode(numfmt_bf16_encode(c)) *                           \
+                             numfmt_float(code << 16)))
 
 #define FUNCTION(id, ptx, expression)                                                              \
     static uint32_t id(uint32_t code, float a, float c, uint32_t of_bits)                          \
@@ -126,7 +120,8 @@ START_TEST(conversion_agrees_for_every_code)
                      HONE_OK);
     ptx_bench_read(&b, d_out, out, sizeof out);
     for (uint32_t n = 0; n < CODES; n++) {
-        uint32_t want = cases[_i].reference(n, f_of(in[2 * n]), f_of(in[2 * n + 1]), in[2 * n]);
+        uint32_t want =
+            cases[_i].reference(n, numfmt_float(in[2 * n]), numfmt_float(in[2 * n + 1]), in[2 * n]);
         ck_assert_msg(out[n] == want, "%s of %08x %08x: %08x, not %08x", cases[_i].ptx, in[2 * n],
                       in[2 * n + 1], out[n], want);
     }

@@ -4,6 +4,7 @@
  * sources. */
 #include "tests/emulator/ptx_bench.h"
 #include "tests/support/suite.h"
+#include "core/random.h"
 
 #include <check.h>
 #include <stdio.h>
@@ -46,31 +47,23 @@ static const struct {
 };
 enum { OP_SHUFFLE = 12 };
 
-static uint64_t next_random(uint64_t *state)
-{
-    *state ^= *state << 13;
-    *state ^= *state >> 7;
-    *state ^= *state << 17;
-    return *state * UINT64_C(0x2545F4914F6CDD1D) >> 20;
-}
-
 static void make_program(step *steps, uint64_t *state)
 {
     for (uint32_t n = 0; n < STEPS; n++) {
         step *s = &steps[n];
-        s->op = (uint32_t)(next_random(state) % ARRAY_LEN(ops));
+        s->op = (uint32_t)(random_next(state) % ARRAY_LEN(ops));
         bool predicates = ops[s->op].result == 'p';
         bool from_predicates = strstr(ops[s->op].text, ".pred") != NULL;
         uint32_t sources = from_predicates ? PREDICATES : REGISTERS;
-        s->d = (uint32_t)next_random(state) % (predicates ? PREDICATES : REGISTERS);
-        s->a = (uint32_t)next_random(state) % sources;
-        s->b = (uint32_t)next_random(state) % sources;
-        s->c = (uint32_t)next_random(state) % PREDICATES;
+        s->d = (uint32_t)random_next(state) % (predicates ? PREDICATES : REGISTERS);
+        s->a = (uint32_t)random_next(state) % sources;
+        s->b = (uint32_t)random_next(state) % sources;
+        s->c = (uint32_t)random_next(state) % PREDICATES;
         /* a guarded shfl would need the guard of the other lane; braces and pairs take no guard */
         bool guarded =
             s->op != OP_SHUFFLE && *ops[s->op].text != '{' && strchr(ops[s->op].text, '[') == NULL;
-        s->guard = guarded && next_random(state) % 3 == 0
-                       ? 1 + (uint32_t)next_random(state) % (2 * PREDICATES)
+        s->guard = guarded && random_next(state) % 3 == 0
+                       ? 1 + (uint32_t)random_next(state) % (2 * PREDICATES)
                        : 0;
     }
 }
@@ -170,8 +163,8 @@ START_TEST(a_random_program_gives_what_the_second_evaluator_gives)
 
     make_program(steps, &state);
     for (uint32_t n = 0; n < ARRAY_LEN(in); n++) {
-        in[n] = next_random(&state) % 4 == 0 ? (uint32_t)next_random(&state) % 3
-                                             : (uint32_t)next_random(&state);
+        in[n] = random_next(&state) % 4 == 0 ? (uint32_t)random_next(&state) % 3
+                                             : (uint32_t)random_next(&state);
         threads[n / REGISTERS].r[n % REGISTERS] = in[n];
     }
     for (uint32_t t = 0; t < THREADS; t++) {

@@ -4,6 +4,7 @@
 #include "tests/emulator/ptx_bench.h"
 #include "tests/support/file.h"
 #include "tests/support/suite.h"
+#include "core/random.h"
 
 #include <check.h>
 #include <stdio.h>
@@ -302,28 +303,20 @@ START_TEST(recursion_is_refused_by_name)
 }
 END_TEST
 
-static uint64_t next_random(uint64_t *state)
-{
-    *state ^= *state << 13;
-    *state ^= *state >> 7;
-    *state ^= *state << 17;
-    return *state * UINT64_C(0x2545F4914F6CDD1D);
-}
-
 /* Cuts, repeats, swaps and overwrites; then loads, and runs what still loads. */
 static void damage(char *text, size_t len, uint64_t *state)
 {
     static const char marks[] = "{}[]();,.:%@!<>|+-0x9 \n\"/*_";
-    uint64_t times = 1 + next_random(state) % 4;
+    uint64_t times = 1 + random_next(state) % 4;
 
     for (uint64_t n = 0; n < times; n++) {
-        size_t at = next_random(state) % len, other = next_random(state) % len;
-        size_t span = 1 + next_random(state) % 12;
+        size_t at = random_next(state) % len, other = random_next(state) % len;
+        size_t span = 1 + random_next(state) % 12;
         span = at + span > len ? len - at : span;
         span = other + span > len ? len - other : span;
-        switch (next_random(state) % 4) {
+        switch (random_next(state) % 4) {
         case 0:
-            text[at] = marks[next_random(state) % (sizeof marks - 1)];
+            text[at] = marks[random_next(state) % (sizeof marks - 1)];
             break;
         case 1:
             memmove(text + at, text + other, span);
@@ -332,7 +325,7 @@ static void damage(char *text, size_t len, uint64_t *state)
             memset(text + at, ' ', span);
             break;
         default:
-            text[at] = (char)next_random(state);
+            text[at] = (char)random_next(state);
             break;
         }
     }

@@ -4,6 +4,7 @@
 #include "core/numfmt.h"
 #include "tests/support/file.h"
 #include "tests/support/suite.h"
+#include "core/random.h"
 
 #include <check.h>
 #include <math.h>
@@ -13,17 +14,9 @@
 
 static uint64_t random_state;
 
-static uint32_t random_u32(void)
-{
-    random_state ^= random_state << 13;
-    random_state ^= random_state >> 7;
-    random_state ^= random_state << 17;
-    return (uint32_t)(random_state >> 16);
-}
-
 static float random_float(void)
 {
-    return (float)(random_u32() & 0xffffff) / 8388608.0f - 1.0f;
+    return (float)((uint32_t)random_next(&random_state) & 0xffffff) / 8388608.0f - 1.0f;
 }
 
 /* The kernel's module on an open bench; false: skipped. */
@@ -91,7 +84,8 @@ static void kv_quant(const char *arch)
         return;
     }
     for (size_t n = 0; n < ARRAY_LEN(kv); n++) {
-        kv[n] = numfmt_bf16_encode(random_float() * exp2f((float)(int)(random_u32() % 12) - 6));
+        kv[n] = numfmt_bf16_encode(
+            random_float() * exp2f((float)(int)((uint32_t)random_next(&random_state) % 12) - 6));
     }
     for (int n = 0; n < TOKENS; n++) {
         slots[n] = n == 17 ? -1 : (n * 7) % TOKENS;
@@ -127,7 +121,7 @@ enum { GEMM_M = 72, GEMM_N = 136, GEMM_K = 384, GEMM_BLOCKS = GEMM_K / 128 };
 
 static uint8_t random_e4m3(void)
 {
-    uint8_t code = (uint8_t)random_u32();
+    uint8_t code = (uint8_t)(uint32_t)random_next(&random_state);
     return (code & 0x7f) > 0x60 ? code & 0x9f : code;
 }
 
@@ -233,10 +227,10 @@ START_TEST(indexer_logits_match_float64_and_touch_only_their_range)
         return;
     }
     for (size_t n = 0; n < sizeof q; n++) {
-        q[n] = random_u32() & 0xbf;
+        q[n] = (uint32_t)random_next(&random_state) & 0xbf;
     }
     for (size_t n = 0; n < sizeof keys; n++) {
-        keys[n] = random_u32() & 0xbf;
+        keys[n] = (uint32_t)random_next(&random_state) & 0xbf;
     }
     for (int n = 0; n < KEYS; n++) {
         scale[n] = 1 + random_float() / 2;

@@ -1,6 +1,8 @@
 /* claims.c - compares a reader's verdict with the one that is claimed. */
 #include "tests/models/claims.h"
 
+#include "core/random.h"
+
 #include <string.h>
 
 void claim_check(const claim *c, hone_status status, const hone_error *error)
@@ -13,26 +15,19 @@ void claim_check(const claim *c, hone_status status, const hone_error *error)
                   error->message);
 }
 
-/* A step of a fixed generator. */
-static uint64_t next(uint64_t *state)
-{
-    *state = *state * 6364136223846793005u + 1442695040888963407u;
-    return *state >> 33;
-}
-
 size_t claim_mutate(const char *text, size_t len, uint64_t seed, char *to)
 {
     static const char bytes[] = "0123456789-.:,{}[]\"' #&*!|>%@\n\t\xff";
     uint64_t state = seed;
-    size_t edits = 1 + next(&state) % 4;
+    size_t edits = 1 + random_next(&state) % 4;
 
     memcpy(to, text, len);
     for (size_t i = 0; i < edits && len > 1; i++) {
-        size_t at = next(&state) % len, other = next(&state) % len;
+        size_t at = random_next(&state) % len, other = random_next(&state) % len;
 
-        switch (next(&state) % 3) {
+        switch (random_next(&state) % 3) {
         case 0:
-            to[at] = bytes[next(&state) % (sizeof bytes - 1)];
+            to[at] = bytes[random_next(&state) % (sizeof bytes - 1)];
             break;
         case 1:
             memmove(to + at, to + at + 1, len - at - 1);

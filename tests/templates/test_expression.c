@@ -2,6 +2,7 @@
  * and line. */
 #include "templates/expression.h"
 #include "tests/support/suite.h"
+#include "core/random.h"
 
 #include <check.h>
 #include <stdio.h>
@@ -234,8 +235,7 @@ static uint64_t state;
 
 static uint32_t pick(uint32_t below)
 {
-    state = state * 6364136223846793005u + 1442695040888963407u;
-    return (uint32_t)(state >> 33) % below;
+    return (uint32_t)(random_next(&state) % below);
 }
 
 static outcome narrow(__int128 x)
