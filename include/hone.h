@@ -63,7 +63,7 @@ typedef enum hone_status {
 typedef struct hone_error {
     hone_status status;
     char message[480];
-    char source[160]; /* file or name that the input came from; "" when there is none */
+    char source[256]; /* file or name that the input came from; "" when there is none */
     int line;         /* 1-based line in `source`; 0 when there is none */
 } hone_error;
 
