@@ -31,7 +31,7 @@ static hone_status fill_matrix(const hone_fp8_gemm *p, bool is_a, inputs_kind ki
     m.scale_rows = integer_ceil_div(rows, m.quant.gran_mn);
     m.groups = integer_ceil_div(p->k, m.quant.gran_k);
     m.scale_groups = inner ? p->batch * m.groups : m.groups;
-    m.hole_row = m.scale_rows / 2;
+    m.hole_row = m.scale_rows > 1 ? m.scale_rows / 2 : -1; /* an only row must say something */
     TRY(problem_scale_bytes(m.scale_rows, m.scale_groups, (hone_dtype)m.quant.scale, m.scale_layout,
                             &scale_bytes, error));
     m.scale_batch = inner ? 0 : (int64_t)scale_bytes;

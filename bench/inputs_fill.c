@@ -101,6 +101,9 @@ static float block_scale(float scale, inputs_kind kind, uint64_t *state)
     if (kind == INPUTS_WIDE) {
         return ldexpf(scale, (int)(random_next(state) % 41) - 20);
     }
+    if (kind == INPUTS_HOLES) { /* neighbours differ by binades: a scale of the next block is seen */
+        return ldexpf(scale, (int)(random_next(state) % 7) - 3);
+    }
     return kind == INPUTS_TINY ? ldexpf(scale, -30) : scale;
 }
 
