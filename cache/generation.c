@@ -59,7 +59,17 @@ static void unpack_kind(const unsigned char *bytes, device_kind *out)
     out->emulated = kind.emulated != 0;
 }
 
-/* False when an offset leaves the pool or the key is not that of a problem. */
+/* The problem of a key. Neighbours mostly differ in sizes alone, and the packer put in none that
+ * was not legal: what was checked for the winner before (`like`, or NULL) is not checked again. */
+static bool unpack_problem(const generation_winner *like, generation_winner *out)
+{
+    return (like != NULL &&
+            problem_from_key_like(out->key, out->key_len, &like->problem, &out->problem)) ||
+           problem_from_key(out->key, out->key_len, &out->problem, NULL) == HONE_OK;
+}
+
+/* False when an offset leaves the pool or the key is not that of a problem. `out` is one of the
+ * generation's winners, in order. */
 static bool unpack_winner(const parts *p, size_t index, const device_kind *kinds,
                           generation_winner *out)
 {
@@ -76,7 +86,6 @@ static bool unpack_winner(const parts *p, size_t index, const device_kind *kinds
         .id = w.id,
         .key = (const uint8_t *)p->pool + w.key,
         .key_len = w.key_len,
-        .hash = {w.hash_low, w.hash_high},
         .template_name = p->pool + w.template_name,
         .config = p->pool + w.config,
         .kind = &kinds[w.kind],
@@ -87,9 +96,7 @@ static bool unpack_winner(const parts *p, size_t index, const device_kind *kinds
         .nvrtc = p->pool + w.nvrtc,
         .driver = w.driver,
     };
-    problem_hash hash = problem_key_hash(out->key, out->key_len);
-    return hash.low == out->hash.low && hash.high == out->hash.high && w.time_ns > 0 &&
-           problem_from_key(out->key, out->key_len, &out->problem, NULL) == HONE_OK;
+    return w.time_ns > 0 && unpack_problem(index > 0 ? out - 1 : NULL, out);
 }
 
 /* Whether the bytes in g->bytes are a table of winners; fills the rest of *g. */
@@ -103,7 +110,7 @@ static hone_status unpack(generation *g, size_t len, bool *whole, hone_error *er
     }
     g->winners_len = p.head.winners_len;
     g->kinds = calloc(p.head.kinds_len + 1u, sizeof *g->kinds);
-    g->winners = calloc(g->winners_len + 1, sizeof *g->winners);
+    g->winners = malloc((g->winners_len + 1) * sizeof *g->winners);
     if (g->kinds == NULL || g->winners == NULL) {
         return status_set(error, HONE_NO_MEMORY, NULL, 0, "generation");
     }

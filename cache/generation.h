@@ -17,7 +17,6 @@ typedef struct generation_winner {
     hone_problem problem;
     const uint8_t *key; /* problem_key of it */
     uint32_t key_len;
-    problem_hash hash; /* of the key */
     const char *template_name, *config;
     const device_kind *kind;
     double time_ns;

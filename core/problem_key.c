@@ -2,7 +2,7 @@
  *
  * The key is version, op (4 bytes) and the op's fields in table order, little endian. Every field
  * is a member of the op's struct in the same order without gaps (tests/core proves it against the
- * table), so that on a little-endian host the key is one copy: lookups build one on every call. */
+ * table), so that on a little-endian host the key is one copy. */
 #include "core/problem.h"
 
 #include <string.h>
@@ -69,4 +69,34 @@ hone_status problem_from_key(const uint8_t *key, size_t len, hone_problem *out, 
     *out = made;
 done:
     return status;
+}
+
+bool problem_from_key_like(const uint8_t *key, size_t len, const hone_problem *like,
+                           hone_problem *out)
+{
+    const size_t bytes = fields_bytes(like->op);
+    const uint8_t *fields_at = key + HEAD_BYTES;
+    size_t count = 0, sizes = 0;
+    int32_t op = 0;
+
+    if (bytes == 0 || len != HEAD_BYTES + bytes || key[0] != PROBLEM_KEY_VERSION) {
+        return false;
+    }
+    memcpy(&op, key + 1, sizeof op);
+    const problem_field *fields = problem_fields(like->op, &count);
+    for (; sizes < count && fields[sizes].kind == PROBLEM_SIZE; sizes++) {
+        int64_t value;
+        memcpy(&value, fields_at + sizes * sizeof value, sizeof value);
+        if (value < fields[sizes].least || value > fields[sizes].most) {
+            return false;
+        }
+    }
+    sizes *= sizeof(int64_t);
+    if (op != like->op ||
+        memcmp(fields_at + sizes, (const uint8_t *)&like->as + sizes, bytes - sizes) != 0) {
+        return false;
+    }
+    *out = *like;
+    memcpy(&out->as, fields_at, sizes);
+    return true;
 }
