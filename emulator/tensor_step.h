@@ -19,9 +19,10 @@ typedef struct tile {
     uint32_t part, elements; /* elements of a register: 4 or 2 */
 } tile;
 
-/* A step of column n: register quads [first, last); its largest exponent; 2^(F-E) and 2^(E-F). */
+/* A step of column n: its largest exponent; 2^(F-E) and 2^(E-F). The register quads [first, last)
+ * that it adds go beside it: constants, so that loops over them unroll. */
 typedef struct tile_step {
-    uint32_t n, first, last;
+    uint32_t n;
     vi most;
     vf scale, unit;
 } tile_step;
@@ -45,14 +46,15 @@ VECTOR_INLINE float tile_right(const tile *t, uint32_t quad, uint32_t element, u
     } while (0)
 
 /* The largest exponent among the step's products. */
-VECTOR_INLINE void tile_product_exponent(vi *out, const tile *t, const tile_step *s)
+VECTOR_INLINE void tile_product_exponent(vi *out, const tile *t, uint32_t n, uint32_t first,
+                                         uint32_t last)
 {
     bool bytes = t->elements == 4;
     vi most = bytes ? SPLAT(BYTES(-128)) : SPLAT(HALVES(-32768)), sum;
 
     VECTOR_UNROLL
-    for (uint32_t q = s->first; q < s->last; q++) {
-        TILE_SUMS(sum, t, exponents, q, s->n);
+    for (uint32_t q = first; q < last; q++) {
+        TILE_SUMS(sum, t, exponents, q, n);
         if (bytes) {
             vector_max8(&most, &sum);
         } else {
@@ -76,13 +78,13 @@ VECTOR_INLINE void tile_product_exponent(vi *out, const tile *t, const tile_step
 }
 
 /* Fill the step's exponent and scales. False when the exponent is too extreme for fp32 scales. */
-VECTOR_INLINE bool tile_align(const tile *t, tile_step *s)
+VECTOR_INLINE bool tile_align(const tile *t, tile_step *s, uint32_t first, uint32_t last)
 {
     vi c = t->c[s->n], field = (c >> 23) & 255, one = SPLAT(1), least = SPLAT(-EXPONENT_MOST);
     vi most, extreme, some, scale, unit;
     bool halves = t->elements == 2 && t->left->any && t->right->any;
 
-    tile_product_exponent(&most, t, s);
+    tile_product_exponent(&most, t, s->n, first, last);
     vector_max32(&field, &one);
     field -= 127;
     vector_max32(&most, &field);
@@ -101,54 +103,38 @@ VECTOR_INLINE bool tile_align(const tile *t, tile_step *s)
     return true;
 }
 
-/* Doubles, toward zero to the unit's mantissa. */
-VECTOR_INLINE void tile_truncate(vd total[2], int32_t mantissa)
-{
-    int64_t keep = -(INT64_C(1) << (52 - mantissa));
-
-    total[0] = (vd)((vl)total[0] & keep);
-    total[1] = (vd)((vl)total[1] & keep);
-}
-
 /* sum * 2^(E-F), toward zero to the unit's mantissa. Of 13-bit units |sum| < 2^20, which fp32
- * holds; of others |sum| < 2^34, which doubles hold. */
+ * holds. */
 VECTOR_INLINE void tile_round(tile *t, const tile_step *s, const vi sum[3])
 {
-    vd total[2], more[2];
     vf result;
 
     if (t->unit.mantissa == 13) {
         vi bits = (vi) __builtin_convertvector(sum[0] + sum[1] + sum[2], vf);
-        result = (vf)(bits & -(1 << (23 - 13))) * s->unit;
-        t->c[s->n] = (vi)result;
-        return;
+        result = (vf)(bits & -(1 << (23 - 13)));
+    } else {
+        vector_sum_toward_zero(&result, sum);
     }
-    vector_widen(total, &sum[0]);
-    for (uint32_t i = 1; i < 3; i++) {
-        vector_widen(more, &sum[i]);
-        total[0] += more[0];
-        total[1] += more[1];
-    }
-    tile_truncate(total, t->unit.mantissa);
-    vector_narrow(&result, total);
     result *= s->unit;
     t->c[s->n] = (vi)result;
 }
 
-/* Any step that tile_align accepts: each term by itself, in int32. Half a step's sum fits. */
-VECTOR_INLINE void tile_step_terms(tile *t, const tile_step *s)
+/* Any step that tile_align accepts: each term by itself, in int32. The terms of half the quads fit
+ * in one sum. */
+VECTOR_INLINE void tile_step_terms(tile *t, const tile_step *s, uint32_t first, uint32_t last)
 {
     vi sum[3] = {SPLAT(0), SPLAT(0), SPLAT(0)};
 
-    for (uint32_t half = 0; half < 2; half++) {
-        uint32_t begin = 4 * half < s->first ? s->first : 4 * half;
-        uint32_t end = 4 * half + 4 < s->last ? 4 * half + 4 : s->last;
-        for (uint32_t q = begin; q < end; q++) {
+    VECTOR_UNROLL
+    for (uint32_t half = first / 4; half < last / 4; half++) {
+        const float *right = t->right->values[0][half] + 4 * s->n;
+        const float *left = t->left->values[4 * half * t->elements] + LANES * t->part;
+        for (uint32_t quad = 0; quad < 4; quad++) {
             VECTOR_UNROLL
             for (uint32_t e = 0; e < t->elements; e++) {
                 vf term;
-                tile_left(t, t->elements * q + e, &term);
-                term = term * tile_right(t, q, e, s->n) * s->scale;
+                memcpy(&term, left + 16 * (t->elements * quad + e), sizeof term);
+                term = term * right[64 * e + quad] * s->scale;
                 sum[half] += __builtin_convertvector(term, vi);
             }
         }
@@ -161,7 +147,7 @@ VECTOR_INLINE void tile_step_terms(tile *t, const tile_step *s)
 /* Of 13-bit units: with M = 2^23 units of 2^(E-F), M + |a||b| rounded toward zero adds the
  * truncated product, in the low bits of the sum. Sums of positive and of negative products stay
  * below 2^19 units, so that they never leave M's binade. */
-VECTOR_INLINE void tile_step_split(tile *t, const tile_step *s)
+VECTOR_INLINE void tile_step_split(tile *t, const tile_step *s, uint32_t first)
 {
     vi start = (vi)s->unit + (23 << 23), sum[3] = {SPLAT(0), SPLAT(0), SPLAT(0)};
     vf positive[4], negative[4];
@@ -170,13 +156,15 @@ VECTOR_INLINE void tile_step_split(tile *t, const tile_step *s)
         positive[e] = (vf)start;
         negative[e] = (vf)start;
     }
-    for (uint32_t q = s->first; q < s->last; q++) {
+    for (uint32_t quad = 0; quad < 4; quad++) {
+        const float *right = t->right->values[0][first / 4] + 4 * s->n + quad;
+        uint32_t raw = t->right->raw[first / 4][4 * s->n + quad];
         VECTOR_UNROLL
         for (uint32_t e = 0; e < 4; e++) {
-            uint32_t raw = t->right->raw[q / 4][4 * s->n + q % 4], below = raw >> (8 * e + 7) & 1;
-            float b = tile_right(t, q, e, s->n);
-            vector_fma_toward_zero(&positive[e], t->left->split[4 * q + e][below], b);
-            vector_fma_toward_zero(&negative[e], t->left->split[4 * q + e][below ^ 1], b);
+            const float(*left)[16] = t->left->split[4 * (first + quad) + e];
+            uint32_t below = raw >> (8 * e + 7) & 1;
+            vector_fma_toward_zero(&positive[e], left[below], right[64 * e]);
+            vector_fma_toward_zero(&negative[e], left[below ^ 1], right[64 * e]);
         }
     }
     for (uint32_t e = 0; e < 4; e++) {
@@ -196,7 +184,7 @@ VECTOR_INLINE bool tile_is_lossless(const tile *t, const tile_step *s)
     vi least = SPLAT(BYTES(127)), sum, lost;
 
     VECTOR_UNROLL
-    for (uint32_t q = s->first; q < s->last; q++) {
+    for (uint32_t q = 0; q < 8; q++) {
         TILE_SUMS(sum, t, least, q, s->n);
         vector_min8(&least, &sum);
     }
@@ -239,12 +227,11 @@ VECTOR_INLINE void tile_step_exact(tile *t, const tile_step *first, const tile_s
         vector_widen_float(wide, &c);
         sum[i][0][0] += sum[i][1][0] + wide[0];
         sum[i][0][1] += sum[i][1][1] + wide[1];
-        tile_truncate(sum[i][0], t->unit.mantissa);
     }
     VECTOR_UNROLL
     for (uint32_t i = 0; i < 2; i++) { /* the two may be one column */
         vf result;
-        vector_narrow(&result, sum[i][0]);
+        vector_narrow_toward_zero(&result, sum[i][0]);
         t->c[pair[i]->n] = (vi)result;
     }
 }
@@ -263,8 +250,9 @@ VECTOR_INLINE void tile_subnormal(vd *x)
 /* A step whose exponent tile_align refused, in doubles, which hold all scales. False when c is not
  * finite, and when bytes have none but zero products: their exponent is not known then, and a tiny
  * c shows it. */
-VECTOR_INLINE bool tile_step_extreme(tile *t, const tile_step *s)
+VECTOR_INLINE bool tile_step_extreme(tile *t, const tile_step *s, uint32_t first, uint32_t last)
 {
+    int64_t keep = -(INT64_C(1) << (52 - t->unit.mantissa));
     vl sum[2] = {{0}, {0}}, exponent;
     vd scale[2], unit[2], term[2], total[2];
     vi refused = (t->c[s->n] & 0x7f800000) == 0x7f800000;
@@ -283,7 +271,7 @@ VECTOR_INLINE bool tile_step_extreme(tile *t, const tile_step *s)
         scale[h] = (vd)((1023 - exponent) << 52);
         unit[h] = (vd)((1023 + exponent) << 52);
     }
-    for (uint32_t k = s->first * t->elements; k < s->last * t->elements; k++) {
+    for (uint32_t k = first * t->elements; k < last * t->elements; k++) {
         uint32_t q = k / t->elements;
         vf left;
         tile_left(t, k, &left);
@@ -297,10 +285,7 @@ VECTOR_INLINE bool tile_step_extreme(tile *t, const tile_step *s)
     for (uint32_t h = 0; h < 2; h++) {
         sum[h] += __builtin_convertvector(term[h] * scale[h], vl);
         total[h] = __builtin_convertvector(sum[h], vd);
-    }
-    tile_truncate(total, t->unit.mantissa);
-    for (uint32_t h = 0; h < 2; h++) {
-        total[h] *= unit[h];
+        total[h] = (vd)((vl)total[h] & keep) * unit[h];
         tile_subnormal(&total[h]);
     }
     vector_narrow(&c, total);

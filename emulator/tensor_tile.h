@@ -50,18 +50,20 @@ VECTOR_INLINE void tile_fast(tile *t)
 }
 
 /* One step on column n. False when the vectors cannot. */
-VECTOR_INLINE bool tile_step_any(tile *t, tile_step *s)
+VECTOR_INLINE bool tile_step_any(tile *t, uint32_t n, uint32_t first, uint32_t last)
 {
-    if (!tile_align(t, s)) {
-        return tile_step_extreme(t, s);
+    tile_step s = {.n = n};
+
+    if (!tile_align(t, &s, first, last)) {
+        return tile_step_extreme(t, &s, first, last);
     }
 #if TENSOR_LEVEL == 3
     if (t->left->form == TENSOR_FORM_SPLIT) {
-        tile_step_split(t, s);
+        tile_step_split(t, &s, first);
         return true;
     }
 #endif
-    tile_step_terms(t, s);
+    tile_step_terms(t, &s, first, last);
     return true;
 }
 
@@ -70,12 +72,10 @@ VECTOR_INLINE bool tile_hw_steps(tile *t)
     bool whole = (uint32_t)t->unit.terms == 8 * t->elements, ok = true;
 
     for (uint32_t n = 0; n < 8 && ok; n++) {
-        tile_step s = {.n = n, .last = whole ? 8 : 4};
-        ok = tile_step_any(t, &s);
-        if (ok && !whole) {
-            s.first = 4;
-            s.last = 8;
-            ok = tile_step_any(t, &s);
+        if (whole) {
+            ok = tile_step_any(t, n, 0, 8);
+        } else {
+            ok = tile_step_any(t, n, 0, 4) && tile_step_any(t, n, 4, 8);
         }
     }
     return ok;
@@ -89,15 +89,16 @@ VECTOR_INLINE bool tile_hw_wide(tile *t)
     uint32_t len = 0;
 
     for (uint32_t n = 0; n < 8; n++) {
-        steps[n] = (tile_step){.n = n, .last = 8};
-        if (!tile_align(t, &steps[n])) {
-            if (!tile_step_extreme(t, &steps[n])) {
+        tile_step *s = &steps[n];
+        s->n = n;
+        if (!tile_align(t, s, 0, 8)) {
+            if (!tile_step_extreme(t, s, 0, 8)) {
                 return false;
             }
-        } else if (tile_is_lossless(t, &steps[n])) {
-            lossless[len++] = &steps[n];
+        } else if (tile_is_lossless(t, s)) {
+            lossless[len++] = s;
         } else {
-            tile_step_terms(t, &steps[n]);
+            tile_step_terms(t, s, 0, 8);
         }
     }
     lossless[len] = len > 0 ? lossless[len - 1] : NULL;

@@ -143,6 +143,20 @@ VECTOR_INLINE void vector_turn(vi x[4])
     x[3] = VECTOR_UNPACK(hi_epi64, high01, high23);
 }
 
+#if TENSOR_LEVEL == 3 /* the compiler splits these conversions in four */
+VECTOR_INLINE void vector_widen(vd out[2], const vi *x)
+{
+    out[0] = (vd)_mm512_cvtepi32_pd(_mm512_castsi512_si256((__m512i)*x));
+    out[1] = (vd)_mm512_cvtepi32_pd(_mm512_extracti64x4_epi64((__m512i)*x, 1));
+}
+
+VECTOR_INLINE void vector_widen_float(vd out[2], const vf *x)
+{
+    __m512i bits = (__m512i)*x;
+    out[0] = (vd)_mm512_cvtps_pd((__m256)_mm512_castsi512_si256(bits));
+    out[1] = (vd)_mm512_cvtps_pd((__m256)_mm512_extracti64x4_epi64(bits, 1));
+}
+#else
 VECTOR_INLINE void vector_widen(vd out[2], const vi *x)
 {
     vi_half half[2];
@@ -160,6 +174,7 @@ VECTOR_INLINE void vector_widen_float(vd out[2], const vf *x)
     out[0] = __builtin_convertvector(half[0], vd);
     out[1] = __builtin_convertvector(half[1], vd);
 }
+#endif
 
 VECTOR_INLINE void vector_narrow(vf *out, const vd x[2])
 {
@@ -167,4 +182,43 @@ VECTOR_INLINE void vector_narrow(vf *out, const vd x[2])
                        __builtin_convertvector(x[1], vf_half)};
 
     memcpy(out, half, sizeof half);
+}
+
+/* To fp32 toward zero; of normal numbers. */
+VECTOR_INLINE void vector_narrow_toward_zero(vf *out, const vd x[2])
+{
+#if TENSOR_LEVEL == 3
+    enum { TOWARD_ZERO = _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC };
+    __m512i low =
+        _mm512_castsi256_si512((__m256i)_mm512_cvt_roundpd_ps((__m512d)x[0], TOWARD_ZERO));
+    *out =
+        (vf)_mm512_inserti64x4(low, (__m256i)_mm512_cvt_roundpd_ps((__m512d)x[1], TOWARD_ZERO), 1);
+#else
+    int64_t keep = -(INT64_C(1) << (52 - 23));
+    vd kept[2] = {(vd)((vl)x[0] & keep), (vd)((vl)x[1] & keep)};
+
+    vector_narrow(out, kept);
+#endif
+}
+
+/* x[0] + x[1] + x[2] to fp32 toward zero; |x[2]| < 2^29. */
+VECTOR_INLINE void vector_sum_toward_zero(vf *out, const vi x[3])
+{
+    vd total[2], more[2];
+#if TENSOR_LEVEL == 3
+    vi large = ((x[0] + (1 << 29)) | (x[1] + (1 << 29))) & (int32_t)0xc0000000;
+
+    if (!vector_any(&large)) {
+        *out = (vf)_mm512_cvt_roundepi32_ps((__m512i)(x[0] + x[1] + x[2]),
+                                            _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC);
+        return;
+    }
+#endif
+    vector_widen(total, &x[0]);
+    for (uint32_t i = 1; i < 3; i++) {
+        vector_widen(more, &x[i]);
+        total[0] += more[0];
+        total[1] += more[1];
+    }
+    vector_narrow_toward_zero(out, total);
 }
