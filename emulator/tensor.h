@@ -34,38 +34,24 @@ void tensor_mma_m16n8(uint32_t d[4][32], const uint32_t a[4][32], const uint32_t
                       const uint32_t c[4][32], tensor_type a_type, tensor_type b_type,
                       tensor_unit unit, hone_emu_arithmetic mode);
 
-/* Which numbers an operand was taken apart into. */
-typedef enum tensor_form {
-    TENSOR_FORM_NONE,   /* nothing yet: zeroed memory */
-    TENSOR_FORM_VALUES, /* fp32 */
-    TENSOR_FORM_SPLIT,  /* and a's positive and negative parts, |b| */
-    TENSOR_FORM_WIDE,   /* and fp64 */
-} tensor_form;
-
 /* Operands taken apart, and the registers that they came from: products that share an operand take
- * it apart once. A packed exponent has a byte (a half) for each element of its register; `least`
- * has the same exponents with zeros far above. Rows lie in the order of the host's vectors. */
+ * it apart once. A packed exponent has a byte (a half) for each element of its register. Rows lie
+ * in the order of the host's vectors. */
 typedef struct tensor_left {
     _Alignas(64) uint32_t raw[4][32];
-    _Alignas(64) int32_t exponents[8][16], least[8][16]; /* [register's quad + 4 * half][row] */
-    _Alignas(64) float values[32][16];                   /* [k][row] */
-    union {
-        float split[32][2][16]; /* [k][1: of -a][row]: the positive part */
-        double wide[32][16];
-    };
-    tensor_form form;
+    _Alignas(64) int32_t exponents[8][16]; /* [register's quad + 4 * half][row] */
+    _Alignas(64) float values[32][16];     /* [k][row] */
     tensor_type type;
+    bool kept;        /* false in zeroed memory: nothing is here yet */
     bool finite, any; /* all are finite; some are not zero */
 } tensor_left;
 
 typedef struct tensor_right {
     _Alignas(64) uint32_t raw[2][32];
-    _Alignas(64) int32_t exponents[2][32], least[2][32]; /* [half][lane] */
-    _Alignas(64) float values[4][2][32];                 /* [element][half][lane]; |b| when split */
-    _Alignas(64) double wide[4][2][32];
-    tensor_form form;
+    _Alignas(64) int32_t exponents[2][32]; /* [half][lane] */
+    _Alignas(64) float values[4][2][32];   /* [element][half][lane] */
     tensor_type type;
-    bool finite, any;
+    bool kept, finite, any;
 } tensor_right;
 
 /* A product as tensor_mma_m16n8 has it. `left` and `right` keep operands from one product to the

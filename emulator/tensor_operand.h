@@ -27,15 +27,12 @@ static const packing packings[] = {
     [TENSOR_F16] = {HALVES(0x7fff), HALVES(0x1f), HALVES(0x7c00), HALVES(1), HALVES(15),
                     HALVES(-126), 10, 3, 0x0fffe000, 112},
 };
-#define LEAST_ZERO BYTES(60) /* in `least`, of bytes: the sum with any exponent lies above 44 */
+/* What is found on the way. */
+typedef struct operand_facts {
+    bool finite, any;
+} operand_facts;
 
-/* Exponents of packed elements; what is found on the way is added to the flags. */
-typedef struct packed_exponents {
-    vi exponents, least;
-    bool *finite, *any;
-} packed_exponents;
-
-VECTOR_INLINE void operand_exponents(packed_exponents *out, const vi *raw, const packing *p,
+VECTOR_INLINE void operand_exponents(vi *out, operand_facts *facts, const vi *raw, const packing *p,
                                      uint32_t elements)
 {
     vi magnitude = *raw & (int32_t)p->magnitude;
@@ -53,10 +50,9 @@ VECTOR_INLINE void operand_exponents(packed_exponents *out, const vi *raw, const
         vector_max16(&field, &one);
         field = (vi)((vh)field - (vh)bias);
     }
-    out->exponents = (field & ~zero) | (SPLAT(p->zero) & zero);
-    out->least = (field & ~zero) | (SPLAT(LEAST_ZERO) & zero);
-    *out->finite = *out->finite && !vector_any(&special);
-    *out->any = *out->any || vector_any(&magnitude);
+    *out = (field & ~zero) | (SPLAT(p->zero) & zero);
+    facts->finite = facts->finite && !vector_any(&special);
+    facts->any = facts->any || vector_any(&magnitude);
 }
 
 /* Element `index` of each register as fp32. Subnormals are made without subnormal fp32 operands,
@@ -88,91 +84,62 @@ VECTOR_INLINE void operand_load(vi x[4], const uint32_t *low, const uint32_t *hi
     vector_turn(x);
 }
 
-/* Column k of a part, in the numbers that the form asks for. */
-VECTOR_INLINE void operand_keep_left(tensor_left *left, uint32_t k, uint32_t part, const vf *values)
+VECTOR_INLINE void operand_open_left(tensor_left *left, const tensor_call *call, uint32_t elements)
 {
-    uint32_t row = LANES * part;
+    const packing *p = &packings[call->a_type];
+    operand_facts facts = {true, false};
 
-    memcpy(left->values[k] + row, values, sizeof *values);
-    if (left->form == TENSOR_FORM_SPLIT) {
-        vi bits = (vi)*values, below = bits >> 31;
-        vi positive = bits & ~below, negative = bits & below & INT32_MAX;
-        memcpy(left->split[k][0] + row, &positive, sizeof positive);
-        memcpy(left->split[k][1] + row, &negative, sizeof negative);
-    } else if (left->form == TENSOR_FORM_WIDE) {
-        vd wide[2];
-        vector_widen_float(wide, values);
-        memcpy(left->wide[k] + row, wide, sizeof wide);
-    }
-}
-
-VECTOR_INLINE void operand_open_quad(tensor_left *left, const vi *raw, uint32_t quad, uint32_t part,
-                                     uint32_t elements)
-{
-    const packing *p = &packings[left->type];
-    packed_exponents e = {.finite = &left->finite, .any = &left->any};
-
-    operand_exponents(&e, raw, p, elements);
-    memcpy(left->exponents[quad] + LANES * part, &e.exponents, sizeof e.exponents);
-    memcpy(left->least[quad] + LANES * part, &e.least, sizeof e.least);
-    for (uint32_t i = 0; i < elements; i++) {
-        vf values;
-        operand_values(&values, raw, p, i, elements);
-        operand_keep_left(left, elements * quad + i, part, &values);
-    }
-}
-
-VECTOR_INLINE void operand_open_left(tensor_left *left, const tensor_call *call, tensor_form form,
-                                     uint32_t elements)
-{
-    if (left->form == form && left->type == call->a_type &&
+    if (left->kept && left->type == call->a_type &&
         memcmp(left->raw, call->a, sizeof left->raw) == 0) {
         return;
     }
-    memcpy(left->raw, call->a, sizeof left->raw);
-    left->form = form;
-    left->type = call->a_type;
-    left->finite = true;
-    left->any = false;
     for (uint32_t at = 0; at < 2 * (16 / LANES); at++) {
-        uint32_t half = at % 2, part = at / 2;
-        vi x[4];
-        operand_load(x, call->a[2 * half], call->a[2 * half + 1], part);
+        uint32_t half = at % 2, row = LANES * (at / 2);
+        vi x[4], exponents;
+        operand_load(x, call->a[2 * half], call->a[2 * half + 1], at / 2);
         for (uint32_t i = 0; i < 4; i++) {
-            operand_open_quad(left, &x[i], 4 * half + i, part, elements);
+            operand_exponents(&exponents, &facts, &x[i], p, elements);
+            memcpy(left->exponents[4 * half + i] + row, &exponents, sizeof exponents);
+            VECTOR_UNROLL
+            for (uint32_t e = 0; e < elements; e++) {
+                vf values;
+                operand_values(&values, &x[i], p, e, elements);
+                memcpy(left->values[elements * (4 * half + i) + e] + row, &values, sizeof values);
+            }
         }
     }
+    memcpy(left->raw, call->a, sizeof left->raw);
+    left->kept = true;
+    left->type = call->a_type;
+    left->finite = facts.finite;
+    left->any = facts.any;
 }
 
 VECTOR_INLINE void operand_open_right(tensor_right *right, const tensor_call *call,
-                                      tensor_form form, uint32_t elements)
+                                      uint32_t elements)
 {
     const packing *p = &packings[call->b_type];
-    packed_exponents found = {.finite = &right->finite, .any = &right->any};
+    operand_facts facts = {true, false};
 
-    if (right->form == form && right->type == call->b_type &&
+    if (right->kept && right->type == call->b_type &&
         memcmp(right->raw, call->b, sizeof right->raw) == 0) {
         return;
     }
-    memcpy(right->raw, call->b, sizeof right->raw);
-    right->form = form;
-    right->type = call->b_type;
-    right->finite = true;
-    right->any = false;
     for (uint32_t at = 0; at < 64; at += LANES) {
-        vi raw;
+        vi raw, exponents;
         vector_load(&raw, call->b[at / 32] + at % 32);
-        operand_exponents(&found, &raw, p, elements);
-        memcpy(right->exponents[at / 32] + at % 32, &found.exponents, sizeof found.exponents);
-        memcpy(right->least[at / 32] + at % 32, &found.least, sizeof found.least);
+        operand_exponents(&exponents, &facts, &raw, p, elements);
+        memcpy(right->exponents[at / 32] + at % 32, &exponents, sizeof exponents);
+        VECTOR_UNROLL
         for (uint32_t e = 0; e < elements; e++) {
             vf values;
-            vd wide[2];
             operand_values(&values, &raw, p, e, elements);
-            vector_widen_float(wide, &values);
-            memcpy(right->wide[e][at / 32] + at % 32, wide, sizeof wide);
-            values = (vf)((vi)values & (form == TENSOR_FORM_SPLIT ? INT32_MAX : -1));
             memcpy(right->values[e][at / 32] + at % 32, &values, sizeof values);
         }
     }
+    memcpy(right->raw, call->b, sizeof right->raw);
+    right->kept = true;
+    right->type = call->b_type;
+    right->finite = facts.finite;
+    right->any = facts.any;
 }

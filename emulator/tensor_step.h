@@ -37,24 +37,19 @@ VECTOR_INLINE float tile_right(const tile *t, uint32_t quad, uint32_t element, u
     return t->right->values[element][quad / 4][4 * n + quad % 4];
 }
 
-/* Exponents of the products of one register quad with column n. */
-#define TILE_SUMS(out, t, member, quad, n)                                                         \
-    do {                                                                                           \
-        vi right_ = SPLAT((t)->right->member[(quad) / 4][4 * (n) + (quad) % 4]), left_;            \
-        memcpy(&left_, (t)->left->member[quad] + LANES * (t)->part, sizeof left_);                 \
-        (out) = (t)->elements == 4 ? (vi)((vb)left_ + (vb)right_) : (vi)((vh)left_ + (vh)right_);  \
-    } while (0)
-
 /* The largest exponent among the step's products. */
 VECTOR_INLINE void tile_product_exponent(vi *out, const tile *t, uint32_t n, uint32_t first,
                                          uint32_t last)
 {
+    const int32_t *right = t->right->exponents[0] + 4 * n;
     bool bytes = t->elements == 4;
-    vi most = bytes ? SPLAT(BYTES(-128)) : SPLAT(HALVES(-32768)), sum;
+    vi most = bytes ? SPLAT(BYTES(-128)) : SPLAT(HALVES(-32768));
 
     VECTOR_UNROLL
     for (uint32_t q = first; q < last; q++) {
-        TILE_SUMS(sum, t, exponents, q, n);
+        vi b = SPLAT(right[32 * (q / 4) + q % 4]), sum;
+        memcpy(&sum, t->left->exponents[q] + LANES * t->part, sizeof sum);
+        sum = bytes ? (vi)((vb)sum + (vb)b) : (vi)((vh)sum + (vh)b);
         if (bytes) {
             vector_max8(&most, &sum);
         } else {
@@ -143,99 +138,6 @@ VECTOR_INLINE void tile_step_terms(tile *t, const tile_step *s, uint32_t first, 
     tile_round(t, s, sum);
 }
 
-#if TENSOR_LEVEL == 3
-/* Of 13-bit units: with M = 2^23 units of 2^(E-F), M + |a||b| rounded toward zero adds the
- * truncated product, in the low bits of the sum. Sums of positive and of negative products stay
- * below 2^19 units, so that they never leave M's binade. */
-VECTOR_INLINE void tile_step_split(tile *t, const tile_step *s, uint32_t first)
-{
-    vi start = (vi)s->unit + (23 << 23), sum[3] = {SPLAT(0), SPLAT(0), SPLAT(0)};
-    vf positive[4], negative[4];
-
-    for (uint32_t e = 0; e < 4; e++) {
-        positive[e] = (vf)start;
-        negative[e] = (vf)start;
-    }
-    for (uint32_t quad = 0; quad < 4; quad++) {
-        const float *right = t->right->values[0][first / 4] + 4 * s->n + quad;
-        uint32_t raw = t->right->raw[first / 4][4 * s->n + quad];
-        VECTOR_UNROLL
-        for (uint32_t e = 0; e < 4; e++) {
-            const float(*left)[16] = t->left->split[4 * (first + quad) + e];
-            uint32_t below = raw >> (8 * e + 7) & 1;
-            vector_fma_toward_zero(&positive[e], left[below], right[64 * e]);
-            vector_fma_toward_zero(&negative[e], left[below ^ 1], right[64 * e]);
-        }
-    }
-    for (uint32_t e = 0; e < 4; e++) {
-        sum[e % 2] += (vi)positive[e] - (vi)negative[e];
-    }
-    sum[2] = __builtin_convertvector((vf)t->c[s->n] * s->scale, vi);
-    tile_round(t, s, sum);
-}
-#endif
-
-/* True when no product of the step loses bits: the last bit of a product with exponent e is
- * e - product_bits. Zeros have none. Bytes only. */
-VECTOR_INLINE bool tile_is_lossless(const tile *t, const tile_step *s)
-{
-    int32_t product_bits =
-        (int32_t)(packings[t->left->type].fraction + packings[t->right->type].fraction);
-    vi least = SPLAT(BYTES(127)), sum, lost;
-
-    VECTOR_UNROLL
-    for (uint32_t q = 0; q < 8; q++) {
-        TILE_SUMS(sum, t, least, q, s->n);
-        vector_min8(&least, &sum);
-    }
-    sum = least >> 16;
-    vector_min8(&least, &sum);
-    sum = least >> 8;
-    vector_min8(&least, &sum);
-    least = (least << 24) >> 24;
-    lost = least - product_bits < s->most - t->unit.fraction;
-    return !vector_any(&lost);
-}
-
-/* Two lossless steps at once: their products are summed exactly, which doubles do. */
-VECTOR_INLINE void tile_step_exact(tile *t, const tile_step *first, const tile_step *second)
-{
-    const tile_step *pair[2] = {first, second};
-    vd sum[2][2][2] = {{{{0}}}}; /* [of the pair][element's parity][half of the lanes] */
-
-    for (uint32_t q = 0; q < 8; q++) {
-        const double *right[2] = {&t->right->wide[0][q / 4][4 * first->n + q % 4],
-                                  &t->right->wide[0][q / 4][4 * second->n + q % 4]};
-        const double *left = t->left->wide[4 * q] + LANES * t->part;
-        VECTOR_UNROLL
-        for (uint32_t e = 0; e < 4; e++) {
-            vd low, high;
-            memcpy(&low, left + 16 * e, sizeof low);
-            memcpy(&high, left + 16 * e + LANES / 2, sizeof high);
-            VECTOR_UNROLL
-            for (uint32_t i = 0; i < 2; i++) {
-                sum[i][e % 2][0] += low * right[i][64 * e];
-                sum[i][e % 2][1] += high * right[i][64 * e];
-            }
-        }
-    }
-    VECTOR_UNROLL
-    for (uint32_t i = 0; i < 2; i++) {
-        vi whole = __builtin_convertvector((vf)t->c[pair[i]->n] * pair[i]->scale, vi);
-        vf c = __builtin_convertvector(whole, vf) * pair[i]->unit;
-        vd wide[2];
-        vector_widen_float(wide, &c);
-        sum[i][0][0] += sum[i][1][0] + wide[0];
-        sum[i][0][1] += sum[i][1][1] + wide[1];
-    }
-    VECTOR_UNROLL
-    for (uint32_t i = 0; i < 2; i++) { /* the two may be one column */
-        vf result;
-        vector_narrow_toward_zero(&result, sum[i][0]);
-        t->c[pair[i]->n] = (vi)result;
-    }
-}
-
 /* x toward zero to a multiple of fp32's least unit where fp32 would keep fewer bits than x has. */
 VECTOR_INLINE void tile_subnormal(vd *x)
 {
@@ -277,7 +179,7 @@ VECTOR_INLINE bool tile_step_extreme(tile *t, const tile_step *s, uint32_t first
         tile_left(t, k, &left);
         vector_widen_float(term, &left);
         for (uint32_t h = 0; h < 2; h++) {
-            term[h] *= t->right->wide[k % t->elements][q / 4][4 * s->n + q % 4];
+            term[h] *= (double)t->right->values[k % t->elements][q / 4][4 * s->n + q % 4];
             sum[h] += __builtin_convertvector(term[h] * scale[h], vl);
         }
     }

@@ -57,17 +57,11 @@ VECTOR_INLINE bool tile_step_any(tile *t, uint32_t n, uint32_t first, uint32_t l
     if (!tile_align(t, &s, first, last)) {
         return tile_step_extreme(t, &s, first, last);
     }
-#if TENSOR_LEVEL == 3
-    if (t->left->form == TENSOR_FORM_SPLIT) {
-        tile_step_split(t, &s, first);
-        return true;
-    }
-#endif
     tile_step_terms(t, &s, first, last);
     return true;
 }
 
-VECTOR_INLINE bool tile_hw_steps(tile *t)
+VECTOR_INLINE bool tile_hw(tile *t)
 {
     bool whole = (uint32_t)t->unit.terms == 8 * t->elements, ok = true;
 
@@ -79,33 +73,6 @@ VECTOR_INLINE bool tile_hw_steps(tile *t)
         }
     }
     return ok;
-}
-
-/* Steps of all 32 terms of bytes: lossless ones, which are most in practice, go in pairs. */
-VECTOR_INLINE bool tile_hw_wide(tile *t)
-{
-    tile_step steps[8];
-    const tile_step *lossless[9];
-    uint32_t len = 0;
-
-    for (uint32_t n = 0; n < 8; n++) {
-        tile_step *s = &steps[n];
-        s->n = n;
-        if (!tile_align(t, s, 0, 8)) {
-            if (!tile_step_extreme(t, s, 0, 8)) {
-                return false;
-            }
-        } else if (tile_is_lossless(t, s)) {
-            lossless[len++] = s;
-        } else {
-            tile_step_terms(t, s, 0, 8);
-        }
-    }
-    lossless[len] = len > 0 ? lossless[len - 1] : NULL;
-    for (uint32_t i = 0; i < len; i += 2) {
-        tile_step_exact(t, lossless[i], lossless[i + 1]);
-    }
-    return true;
 }
 
 /* x + y rounded once to fp32: the double sum, made odd when it is not exact, rounds as the true one
@@ -156,24 +123,12 @@ VECTOR_INLINE bool tile_part(tile *t, const tensor_call *call)
         tile_exact(t);
         return true;
     }
-    return t->left->form == TENSOR_FORM_WIDE ? tile_hw_wide(t) : tile_hw_steps(t);
-}
-
-static tensor_form tile_form(const tensor_call *call, uint32_t elements)
-{
-    if (call->mode != HONE_EMU_HW || elements == 2) {
-        return TENSOR_FORM_VALUES;
-    }
-    if (call->unit.mantissa == 13) {
-        return TENSOR_LEVEL == 3 ? TENSOR_FORM_SPLIT : TENSOR_FORM_VALUES;
-    }
-    return call->unit.terms == 32 ? TENSOR_FORM_WIDE : TENSOR_FORM_VALUES;
+    return tile_hw(t);
 }
 
 VECTOR_INLINE bool tile_work(uint32_t d[4][32], const tensor_call *call, tensor_left *left,
                              tensor_right *right, uint32_t elements)
 {
-    tensor_form form = tile_form(call, elements);
     uint32_t out[4][32];
     tile t;
 
@@ -181,8 +136,8 @@ VECTOR_INLINE bool tile_work(uint32_t d[4][32], const tensor_call *call, tensor_
     t.right = right;
     t.unit = call->unit;
     t.elements = elements;
-    operand_open_left(left, call, form, elements);
-    operand_open_right(right, call, form, elements);
+    operand_open_left(left, call, elements);
+    operand_open_right(right, call, elements);
     if (!left->finite || !right->finite) {
         return false;
     }
@@ -215,8 +170,8 @@ static bool tile_open(uint32_t d[4][32], const tensor_call *call)
     tensor_left left;
     tensor_right right;
 
-    left.form = TENSOR_FORM_NONE;
-    right.form = TENSOR_FORM_NONE;
+    left.kept = false;
+    right.kept = false;
     return tile_run(d, call, call->left != NULL ? call->left : &left,
                     call->right != NULL ? call->right : &right);
 }

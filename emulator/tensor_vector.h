@@ -76,7 +76,6 @@ typedef __m256 vector_native_float;
     }
 #endif
 VECTOR_SELECT(vector_max8, vb, max_epi8, >)
-VECTOR_SELECT(vector_min8, vb, min_epi8, <)
 VECTOR_SELECT(vector_max16, vh, max_epi16, >)
 VECTOR_SELECT(vector_max32, vi, max_epi32, >)
 VECTOR_SELECT(vector_min32, vi, min_epi32, <)
@@ -93,15 +92,6 @@ VECTOR_INLINE void vector_fma(vf *sum, const vf *a, float b)
     }
 #endif
 }
-
-#if TENSOR_LEVEL == 3
-/* sum = a * b + sum, toward zero. */
-VECTOR_INLINE void vector_fma_toward_zero(vf *sum, const float *a, float b)
-{
-    *sum = (vf)_mm512_fmadd_round_ps(_mm512_load_ps(a), _mm512_set1_ps(b), (__m512)*sum,
-                                     _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC);
-}
-#endif
 
 VECTOR_INLINE bool vector_any(const vi *x)
 {
