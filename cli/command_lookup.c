@@ -29,6 +29,12 @@ static const char *const provenances[] = {
     [HONE_FROM_DEFAULT] = "default",
 };
 
+static const char *const grades[] = {
+    [HONE_GRADE_CURRENT] = "current",
+    [HONE_GRADE_SUSPECT] = "suspect",
+    [HONE_GRADE_STALE] = "stale",
+};
+
 static hone_status parse_own(int key, char *text, void *context, hone_error *error)
 {
     lookup_options *o = context;
@@ -46,8 +52,8 @@ static void print_text(const char *problem_text, const hone_choice *c, const cha
     printf("%s\n  %s: %s %s\n", problem_text, provenances[c->provenance], template_name,
            config_text);
     if (c->winner != 0) {
-        printf("  winner %llu, %.2f us (%s)\n", (unsigned long long)c->winner, c->time_ns * 1e-3,
-               c->modelled ? "modelled" : "measured");
+        printf("  winner %llu, %.2f us (%s), %s\n", (unsigned long long)c->winner,
+               c->time_ns * 1e-3, c->modelled ? "modelled" : "measured", grades[c->grade]);
     }
     if (c->workspace_bytes > 0) {
         printf("  workspace %llu B\n", (unsigned long long)c->workspace_bytes);
@@ -66,6 +72,7 @@ static json_t *to_json(const char *problem_text, const char *spec, const hone_ch
         json_object_set_new(row, "winner", json_integer((json_int_t)c->winner));
         json_object_set_new(row, "time_ns", json_real(c->time_ns));
         json_object_set_new(row, "modelled", json_boolean(c->modelled));
+        json_object_set_new(row, "grade", json_string(grades[c->grade]));
     }
     return row;
 }

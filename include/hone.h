@@ -233,6 +233,13 @@ typedef enum hone_provenance {
     HONE_FROM_DEFAULT = 4, /* the analytical choice; nothing stored answers */
 } hone_provenance;
 
+/* How far a winner can be trusted: it still answers, whatever has changed since it was tuned. */
+typedef enum hone_grade {
+    HONE_GRADE_CURRENT = 1, /* the template's text, NVRTC and driver are those that it was tuned with */
+    HONE_GRADE_SUSPECT = 2, /* NVRTC or driver differ: its time may be off */
+    HONE_GRADE_STALE = 3,   /* the template's text differs: tune again */
+} hone_grade;
+
 typedef struct hone_options {
     uint32_t size;           /* sizeof(hone_options) */
     int32_t strict;          /* 1: only HONE_FROM_EXACT answers */
@@ -252,6 +259,7 @@ typedef struct hone_choice {
     uint64_t workspace_bytes; /* device memory that hone_launch needs beside the operands */
     const void *kernel;       /* private */
     hone_problem problem;     /* what was asked for */
+    int32_t grade;            /* hone_grade of the winner, as hone_prepare found it; 0 for a default */
 } hone_choice;
 
 /* One operand in the op's order (hone_operands). Device memory, owned by the caller. */

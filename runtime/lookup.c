@@ -14,6 +14,7 @@ static inline void fill_choice(const table_answer *a, int32_t provenance,
     out->workspace_bytes = (uint64_t)a->units_or_source * TABLE_WORKSPACE_UNIT;
     out->kernel = a->kernel;
     out->problem = *problem;
+    out->grade = a->grade;
 }
 
 __attribute__((noinline, cold)) static hone_status not_prepared(hone_error *error)

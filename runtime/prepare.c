@@ -120,6 +120,7 @@ static hone_status find_kernel(preparation *p, const served *s, size_t *index, h
                          error));
     TRY(jit_submit(p->compiler, &request, rt->kernels_len, error));
     p->submitted++;
+    memcpy(made.template_digest, request.digest, sizeof made.template_digest);
     *index = rt->kernels_len;
     rt->kernels[rt->kernels_len++] = made;
 done:
@@ -225,11 +226,36 @@ done:
     return status;
 }
 
-static void put_answer(table *t, const want *w)
+/* What winners are graded by. The compiler has run: something was compiled or taken from its cache.
+ */
+static void learn_tools(preparation *p)
+{
+    hone_runtime *rt = p->rt;
+    const driver *d = rt->device->driver;
+    jit_version version;
+    int number = 0;
+
+    if (rt->nvrtc[0] == '\0' && jit_describe(p->compiler, &version, NULL) == HONE_OK &&
+        d->cuDriverGetVersion(&number) == CUDA_SUCCESS) {
+        snprintf(rt->nvrtc, sizeof rt->nvrtc, "%s", version.text);
+        rt->driver_number = number;
+    }
+}
+
+_Static_assert((int)HONE_GRADE_CURRENT == (int)GENERATION_CURRENT &&
+                   (int)HONE_GRADE_SUSPECT == (int)GENERATION_SUSPECT &&
+                   (int)HONE_GRADE_STALE == (int)GENERATION_STALE,
+               "grades are the generation's");
+
+static void put_answer(const hone_runtime *rt, table *t, const want *w)
 {
     const serving_candidate *c = &w->candidates[w->next - 1];
     const generation_winner *winner = c->winner;
     const uint64_t workspace = w->made->plan.workspace_bytes;
+    const uint32_t grade = winner == NULL
+                               ? 0
+                               : generation_grade_of(winner, rt->kernels[w->kernel].template_digest,
+                                                     rt->nvrtc, rt->driver_number);
     const table_answer answer = {
         .kernel = w->made,
         .winner = winner != NULL ? winner->id : 0,
@@ -238,6 +264,7 @@ static void put_answer(table *t, const want *w)
             (uint32_t)((workspace + TABLE_WORKSPACE_UNIT - 1) / TABLE_WORKSPACE_UNIT),
         .provenance = (uint32_t)c->provenance & 7,
         .modelled = winner != NULL && winner->kind->emulated,
+        .grade = grade & 3,
         .stored = c->exact, /* only such a winner covers other sizes as a winner */
     };
 
@@ -259,7 +286,7 @@ static hone_status publish(preparation *p, hone_error *error)
     }
     for (size_t i = 0; i < p->wants_len; i++) {
         if (p->wants[i].made != NULL) {
-            put_answer(made, &p->wants[i]);
+            put_answer(rt, made, &p->wants[i]);
         }
     }
     TRY(table_index(made, error));
@@ -339,6 +366,7 @@ static hone_status prepare_all(preparation *p, const hone_problem *problems, siz
     TRY(jit_open(&options, &p->compiler, error));
     TRY(tell(p, "choosing kernels", error));
     TRY(run_rounds(p, error));
+    learn_tools(p);
     TRY(publish(p, error));
     TRY(report_missing(p, error));
 done:

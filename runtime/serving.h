@@ -28,8 +28,9 @@ struct served {
 /* A compiled and loaded set of kernels, shared by all problems that ask for the same entries. */
 typedef struct serving_kernel {
     const manifest *m;
-    uint8_t digest[32]; /* of the entries */
-    module *module;     /* NULL: failed, see status */
+    uint8_t digest[32];          /* of the entries */
+    uint8_t template_digest[32]; /* templates_digest: for grades */
+    module *module;              /* NULL: failed, see status */
     int32_t spill_bytes;
     hone_status status;
     hone_error error;
@@ -47,6 +48,8 @@ struct hone_runtime {
     served *served;
     serving_kernel *kernels;
     size_t kernels_len, kernels_capacity;
+    char nvrtc[64];        /* of the compiler, as winners have it; "" before the first compile */
+    int32_t driver_number; /* cuDriverGetVersion */
 };
 
 /* One way to answer a problem. */
