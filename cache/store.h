@@ -147,7 +147,7 @@ hone_status store_candidate_state(store *s, const store_key *key, store_state *s
 
 /* Write the in-flight row and COMMIT (together with finished rows that are pending), before the
  * candidate is tried: one that takes the whole sweep down is then known to the next.
- * HONE_BAD_ARGUMENT when it is done. */
+ * HONE_TAKEN when it is done, or in flight in another sweep: sweeps may share a store. */
 hone_status store_candidate_begin(store *s, int64_t sweep, const store_key *key, int64_t *id,
                                   hone_error *error);
 
@@ -182,7 +182,8 @@ typedef struct store_result {
 hone_status store_candidate_finish(store *s, int64_t id, const store_result *result,
                                    hone_error *error);
 
-/* A candidate that needs no try (pruned before compiling): begin and finish in one pending row. */
+/* A candidate that needs no try (pruned before compiling): begin and finish in one pending row. HONE_TAKEN as
+ * above. */
 hone_status store_candidate_record(store *s, int64_t sweep, const store_key *key,
                                    const store_result *result, int64_t *id, hone_error *error);
 

@@ -312,9 +312,9 @@ static hone_status put(store *s, int64_t sweep, const store_key *key, const stor
     TRY(store_write_begin(s, error));
     TRY(state_of(s, key, &state, &found, &attempts, error));
     if (state == STORE_DONE || state == STORE_RUNNING) {
-        return status_set(error, HONE_BAD_ARGUMENT, store_path(s), 0,
-                          "%s %s is done or running; ask store_candidate_state first",
-                          key->template_name, key->config);
+        return status_set(error, HONE_TAKEN, store_path(s), 0,
+                          "%s %s is done, or running in another sweep", key->template_name,
+                          key->config);
     }
     if (found != 0) {
         made = found;

@@ -194,13 +194,13 @@ void problem_work(const hone_problem *problem, double *flop, double *bytes)
 
 bool problem_is_empty(const hone_problem *problem)
 {
-    size_t count = 0;
-    const problem_field *fields = problem_fields(problem->op, &count);
-
-    for (size_t i = 0; i < count; i++) {
-        if (fields[i].bucket && problem_field_get(problem, &fields[i]) == 0) {
-            return true;
-        }
+    switch (problem->op) {
+    case HONE_OP_FP8_GEMM:
+        return problem->as.fp8_gemm.m == 0 || problem->as.fp8_gemm.n == 0 ||
+               problem->as.fp8_gemm.batch == 0;
+    case HONE_OP_ACT_QUANT:
+        return problem->as.act_quant.m == 0 || problem->as.act_quant.k == 0;
+    default:
+        return problem->as.kv_quant.tokens == 0;
     }
-    return false;
 }

@@ -51,7 +51,7 @@ static const char *const page_layout_names[] = {
     }
 #define BATCH(op)                                                                                  \
     {                                                                                              \
-        "batch", PROBLEM_SIZE, AT(op, batch), NULL, 0, 1, MOST_SIZE, 1, false, false               \
+        "batch", PROBLEM_SIZE, AT(op, batch), NULL, 0, 0, MOST_SIZE, 1, false, false               \
     }
 #define NUMBER(op, name, member, low, high, standard, need)                                        \
     {                                                                                              \
@@ -73,7 +73,7 @@ static const char *const page_layout_names[] = {
 /* clang-format off */
 static const problem_field fp8_gemm_fields[] = {
     SIZE(fp8_gemm, "m", m, 0, true, true),
-    SIZE(fp8_gemm, "n", n, 1, true, false),
+    SIZE(fp8_gemm, "n", n, 0, true, false),
     SIZE(fp8_gemm, "k", k, 0, true, false),
     BATCH(fp8_gemm),
     QUANT(fp8_gemm, a),
@@ -89,7 +89,7 @@ static const problem_field fp8_gemm_fields[] = {
 
 static const problem_field act_quant_fields[] = {
     SIZE(act_quant, "m", m, 0, true, true),
-    SIZE(act_quant, "k", k, 1, true, false),
+    SIZE(act_quant, "k", k, 0, true, false),
     ENUM(act_quant, "in", in, dtype_names, HONE_DTYPE_BF16, false),
     ENUM(act_quant, "out", out, dtype_names, HONE_DTYPE_E4M3, false),
     ENUM(act_quant, "scale", scale, dtype_names, HONE_DTYPE_F32, false),

@@ -115,7 +115,7 @@ uint64_t problem_scale_offset(int64_t rows, int64_t groups, hone_dtype scale,
  * least once: for rooflines. Both 0 for a problem that breaks its op's rules. */
 void problem_work(const hone_problem *problem, double *flop, double *bytes);
 
-/* Whether the problem writes nothing, so that it succeeds without a launch: no rows, no tokens. A GEMM with k = 0 is
+/* Whether the problem writes nothing, so that it succeeds without a launch: no rows, columns or tokens. A GEMM with k = 0 is
  * not empty: it writes zeros (cases.md 60). */
 bool problem_is_empty(const hone_problem *problem);
 

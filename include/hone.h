@@ -51,7 +51,8 @@ extern "C" {
     X(WRONG, 22, "a kernel's output failed verification")               \
     X(UNSUPPORTED, 23, "legal, but not supported on this device")       \
     X(CANCELLED, 24, "stopped by the caller")                           \
-    X(ENVIRONMENT, 25, "a library or tool that is needed is missing")
+    X(ENVIRONMENT, 25, "a library or tool that is needed is missing")   \
+    X(TAKEN, 26, "another sweep has done it or is at it")
 
 typedef enum hone_status {
 #define X(name, value, text) HONE_##name = value,

@@ -25,6 +25,13 @@ static void tell_outcome(sweep *s, const sweep_task *task, int32_t outcome, cons
     sweep_tell(s, task->group, doing);
 }
 
+/* Another sweep of the same store has the candidate: its row will be among those that a winner is chosen from. */
+static hone_status skip(sweep *s)
+{
+    s->done++;
+    return HONE_OK;
+}
+
 hone_status sweep_record(sweep *s, const sweep_task *task, int32_t outcome, const char *reason,
                          hone_error *error)
 {
@@ -40,7 +47,11 @@ hone_status sweep_record(sweep *s, const sweep_task *task, int32_t outcome, cons
                               .compile_ms = answer->compile_ms,
                               .timer = STORE_TIMER_NONE};
 
-    TRY(store_candidate_record(s->o->store, s->id, &key, &row, NULL, error));
+    status = store_candidate_record(s->o->store, s->id, &key, &row, NULL, error);
+    if (status == HONE_TAKEN) {
+        return skip(s);
+    }
+    TRY(status);
     TRY(store_flush(s->o->store, error)); /* committed before it is told */
     tell_outcome(s, task, outcome, reason);
 done:
@@ -56,7 +67,12 @@ hone_status sweep_prove(sweep *s, sweep_task *task, hone_error *error)
     int64_t id = 0;
 
     /* On disk before the launch: a candidate that takes the sweep down is known to the next one. */
-    TRY(store_candidate_begin(s->o->store, s->id, &key, &id, error));
+    status = store_candidate_begin(s->o->store, s->id, &key, &id, error);
+    if (status == HONE_TAKEN) {
+        status = skip(s);
+        goto done;
+    }
+    TRY(status);
     memset(result, 0, sizeof *result);
     TRY(s->engine.prove(s->engine.state, &trial, &task->answer, result, error));
     TRY(store_candidate_finish(s->o->store, id, &result->row, error));

@@ -166,10 +166,11 @@ START_TEST(a_done_candidate_is_done_until_its_template_changes)
     ck_assert_int_eq(store_candidate_begin(s, sweep_id, &key, &id, &e), HONE_OK);
     ck_assert_int_eq(store_candidate_state(s, &key, &state, NULL, &e), HONE_OK);
     ck_assert_int_eq(state, STORE_RUNNING);
-    ck_assert_int_eq(store_candidate_begin(s, sweep_id, &key, &id, &e), HONE_BAD_ARGUMENT);
+    ck_assert_int_eq(store_candidate_begin(s, sweep_id, &key, &id, &e), HONE_TAKEN);
     ck_assert_int_eq(store_candidate_finish(s, id, &r, &e), HONE_OK);
     ck_assert_int_eq(store_candidate_state(s, &key, &state, NULL, &e), HONE_OK);
     ck_assert_int_eq(state, STORE_DONE);
+    ck_assert_int_eq(store_candidate_record(s, sweep_id, &key, &r, &id, &e), HONE_TAKEN);
     key.template_digest[31] ^= 1;
     ck_assert_int_eq(store_candidate_state(s, &key, &state, NULL, &e), HONE_OK);
     ck_assert_int_eq(state, STORE_TO_DO);

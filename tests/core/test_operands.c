@@ -199,7 +199,10 @@ static const struct {
     {"fp8_gemm:m=0,n=8,k=128,recipe=f32-1x128-128x128", true},
     {"fp8_gemm:m=3,n=8,k=0,recipe=f32-1x128-128x128", false}, /* writes zeros */
     {"fp8_gemm:m=3,n=8,k=128,recipe=f32-1x128-128x128", false},
+    {"fp8_gemm:m=3,n=0,k=128,recipe=f32-1x128-128x128", true},
+    {"fp8_gemm:m=3,n=8,k=128,batch=0,recipe=f32-1x128-128x128", true},
     {"act_quant:m=0,k=256", true},
+    {"act_quant:m=4,k=0", true},
     {"kv_quant:tokens=0,pages=4,record=v41_528-split-pow2_amax", true},
     {"kv_quant:tokens=1,pages=4,record=v41_528-split-pow2_amax", false},
 };
