@@ -53,7 +53,7 @@ static bool is_dense(const uint64_t address[MACHINE_LANES], uint32_t mask, uint3
 {
     uint64_t wrong = 0;
 
-    if (mask != MACHINE_ALL) {
+    if (mask != MACHINE_ALL || address[31] != address[0] + UINT64_C(31) * bytes) {
         return false;
     }
     for (uint32_t lane = 0; lane < MACHINE_LANES; lane++) {
@@ -62,16 +62,46 @@ static bool is_dense(const uint64_t address[MACHINE_LANES], uint32_t mask, uint3
     return wrong == 0;
 }
 
+/* Offsets in a range; true when all lanes of `mask` lie in it. */
+static bool fill_offsets(const memory_range *r, const uint64_t address[MACHINE_LANES],
+                         uint32_t mask, uint32_t bytes, uint64_t at[MACHINE_LANES])
+{
+    uint64_t inside = address[machine_lowest(mask)], worst = 0;
+
+    for (uint32_t lane = 0; lane < MACHINE_LANES; lane++) {
+        at[lane] = (mask >> lane & 1 ? address[lane] : inside) - r->begin;
+        worst =
+            at[lane] > worst ? at[lane] : worst; /* before the beginning is far behind the end */
+    }
+    return bytes <= r->end - r->begin && worst <= r->end - r->begin - bytes;
+}
+
+const memory_range *access_last_range(const warp *w, const instruction *i,
+                                      const uint64_t address[MACHINE_LANES], uint32_t mask,
+                                      uint32_t bytes, uint64_t at[MACHINE_LANES])
+{
+    const run_state *run = w->run;
+    uint32_t hit = run->hit[i - run->kernel->code];
+    const memory_range *r = hit != 0 ? run->touched[hit - 1].range : NULL;
+
+    return r != NULL && !r->freed && fill_offsets(r, address, mask, bytes, at) ? r : NULL;
+}
+
 static uint32_t open_global(warp *w, const instruction *i, const uint64_t address[MACHINE_LANES],
                             uint32_t mask, uint32_t bytes, access_window *out)
 {
     uint64_t low = UINT64_MAX, high = 0;
     uint32_t lanes = mask, first = machine_lowest(mask);
+    const memory_range *r = access_last_range(w, i, address, mask, bytes, out->at);
 
-    for (uint32_t lane = 0; lane < MACHINE_LANES; lane++) {
-        bool in = mask >> lane & 1;
-        low = in && address[lane] < low ? address[lane] : low;
-        high = in && address[lane] > high ? address[lane] : high;
+    if (r != NULL) {
+        out->data = (uint8_t *)(uintptr_t)r->begin;
+        out->shadow = r->shadow;
+        return mask;
+    }
+    for (EACH_LANE(lane, mask)) {
+        low = address[lane] < low ? address[lane] : low;
+        high = address[lane] > high ? address[lane] : high;
     }
     touched_range *t = global_range(w, i, MACHINE_NONE, low, high - low + bytes);
     if (t == NULL) { /* not all in one: take the first lane alone */
@@ -83,9 +113,7 @@ static uint32_t open_global(warp *w, const instruction *i, const uint64_t addres
     }
     out->data = (uint8_t *)(uintptr_t)t->range->begin;
     out->shadow = t->range->shadow;
-    for (uint32_t lane = 0; lane < MACHINE_LANES; lane++) {
-        out->at[lane] = address[lane] - t->range->begin;
-    }
+    fill_offsets(t->range, address, lanes, bytes, out->at);
     return lanes;
 }
 
@@ -96,18 +124,21 @@ static uint32_t open_offsets(warp *w, const instruction *i, const uint64_t addre
 {
     bool shared = space == PTX_SHARED;
     uint64_t limit = shared ? w->cta->shared_bytes : w->run->kernel->local_bytes;
+    uint64_t worst = 0, stride = shared ? 0 : limit;
     uint32_t bad = 0;
 
     out->data = shared ? w->cta->shared : w->local;
     out->shadow = shared ? w->cta->shared_shadow : w->local_shadow;
     for (uint32_t lane = 0; lane < MACHINE_LANES; lane++) {
-        uint64_t a = address[lane] & UINT32_MAX;
-        bad |= (uint32_t)(a + bytes > limit) << lane;
-        out->at[lane] = shared ? a : a + lane * limit;
+        uint64_t a = address[lane] & UINT32_MAX, counted = mask >> lane & 1 ? a : 0;
+        worst = counted > worst ? counted : worst;
+        out->at[lane] = a + lane * stride;
     }
-    bad &= mask;
-    if (bad == 0) {
+    if (worst + bytes <= limit) {
         return mask;
+    }
+    for (EACH_LANE(lane, mask)) {
+        bad |= (uint32_t)((address[lane] & UINT32_MAX) + bytes > limit) << lane;
     }
     uint32_t lane = machine_lowest(bad);
     machine_fault(w, i, lane, address[lane], FAULT_OUT_OF_BOUNDS,
@@ -220,13 +251,31 @@ void access_count_global(warp *w, const instruction *i, const uint64_t address[M
     }
 }
 
-/* Wavefronts of lanes [first, first + len): the most distinct words that one bank must give. */
+/* True when the accesses, aligned to their size, need no bank twice. */
+static bool is_conflict_free(const uint64_t address[MACHINE_LANES], uint32_t mask, uint32_t words)
+{
+    uint32_t banks = 0, groups = MACHINE_LANES / words;
+
+    for (EACH_LANE(lane, mask)) {
+        uint32_t bit = UINT32_C(1) << (uint32_t)(address[lane] / 4 / words) % groups;
+        if (banks & bit) {
+            return false;
+        }
+        banks |= bit;
+    }
+    return true;
+}
+
+/* The most distinct words that one bank must give. */
 static uint32_t wavefronts(const uint64_t address[MACHINE_LANES], uint32_t mask, uint32_t words)
 {
     uint64_t seen[MACHINE_LANES];
     uint32_t in_bank[MACHINE_LANES] = {0};
     uint32_t banks = 0, distinct = 0, worst = 0;
 
+    if (is_conflict_free(address, mask, words)) {
+        return 1;
+    }
     for (EACH_LANE(lane, mask)) {
         uint64_t word = address[lane] / 4;
         bool known = false;

@@ -24,14 +24,17 @@ static async_copy *new_copy(warp *w)
 
 /* Checks the source of each lane now: the address is an operand of this instruction, not of the
  * wait. */
-static bool check_source(warp *w, const instruction *i, uint32_t mask, async_copy *c)
+static bool check_source(warp *w, const instruction *i, uint32_t mask, const async_copy *c)
 {
-    uint64_t fetched[MACHINE_LANES];
-    uint32_t reading = 0;
+    uint64_t wrong = 0, at[MACHINE_LANES];
+    uint32_t reading = 0, asked = 0;
 
     for (EACH_LANE(lane, mask)) {
         reading |= (uint32_t)(c->from_bytes[lane] != 0) << lane;
-        fetched[lane] = c->from[lane];
+        asked += c->from_bytes[lane];
+        wrong |= c->from[lane] & (c->bytes - 1);
+    }
+    for (EACH_LANE(lane, wrong != 0 ? mask : 0)) {
         if ((c->from[lane] & (c->bytes - 1)) != 0) {
             machine_fault(w, i, lane, c->from[lane], FAULT_MISALIGNED,
                           "cp.async of %u bytes from %#llx, which is not a multiple of that",
@@ -39,17 +42,20 @@ static bool check_source(warp *w, const instruction *i, uint32_t mask, async_cop
             return false;
         }
     }
-    for (EACH_LANE(lane, reading)) {
-        touched_range *r = global_range(w, i, lane, c->from[lane], c->from_bytes[lane]);
-        if (r == NULL) {
-            return false;
+    if (reading == 0) {
+        return true;
+    }
+    if (access_last_range(w, i, c->from, reading, c->bytes, at) == NULL) {
+        for (EACH_LANE(lane, reading)) {
+            touched_range *r = global_range(w, i, lane, c->from[lane], c->from_bytes[lane]);
+            if (r == NULL) {
+                return false;
+            }
+            global_mark_lines(r, c->from[lane], c->from[lane] + c->from_bytes[lane]);
         }
-        global_mark_lines(r, c->from[lane], c->from[lane] + c->from_bytes[lane]);
-        w->run->counters.async_copy_bytes += c->from_bytes[lane];
     }
-    if (reading != 0) {
-        access_count_global(w, i, fetched, reading, c->bytes, false);
-    }
+    w->run->counters.async_copy_bytes += asked;
+    access_count_global(w, i, c->from, reading, c->bytes, false);
     return true;
 }
 
@@ -57,9 +63,10 @@ static void queue(warp *w, const async_copy *c, uint32_t mask)
 {
     while (mask != 0) { /* lanes that have committed as often share an entry */
         uint32_t group = w->committed[machine_lowest(mask)], same = 0;
-        for (EACH_LANE(lane, mask)) {
+        for (uint32_t lane = 0; lane < MACHINE_LANES; lane++) {
             same |= (uint32_t)(w->committed[lane] == group) << lane;
         }
+        same &= mask;
         async_copy *entry = new_copy(w);
         if (entry == NULL) {
             return;
@@ -78,7 +85,9 @@ void exec_async_copy(warp *w, const instruction *i, uint32_t mask)
     uint64_t to[MACHINE_LANES];
     ptx_space space = PTX_SHARED;
     access_window win;
-    async_copy c = {.bytes = i->element_bytes};
+    async_copy c; /* its mask and group come with the queue */
+
+    c.bytes = i->element_bytes;
 
     if (taint_refuse(w, i, i->o[1], mask, "the source address") ||
         taint_refuse(w, i, i->o[2], mask, "the size") ||
@@ -86,34 +95,53 @@ void exec_async_copy(warp *w, const instruction *i, uint32_t mask)
         access_open(w, i, to, mask, c.bytes, &space, &win) != mask) {
         return;
     }
-    for (EACH_LANE(lane, mask)) {
+    for (uint32_t lane = 0; lane < MACHINE_LANES; lane++) {
         c.to[lane] = (uint32_t)win.at[lane];
         c.from[lane] = from[lane];
         c.from_bytes[lane] = size[lane] < c.bytes ? size[lane] : c.bytes;
-        memset(win.shadow + win.at[lane], 0, c.bytes);
+    }
+    for (EACH_LANE(lane, mask)) {
+        access_mark(win.shadow + win.at[lane], c.bytes, false);
     }
     if (check_source(w, i, mask, &c)) {
         queue(w, &c, mask);
     }
 }
 
+/* One lane's copy out of an allocation; what it does not fetch becomes zero. */
+static void copy_lane(cta *t, const async_copy *c, uint32_t lane, const memory_range *r)
+{
+    uint32_t bytes = c->from_bytes[lane], at = c->to[lane];
+    const uint8_t *from = (const uint8_t *)(uintptr_t)c->from[lane];
+
+    if (bytes == c->bytes) {
+        access_copy(t->shared + at, from, bytes);
+        access_copy(t->shared_shadow + at, r->shadow + (c->from[lane] - r->begin), bytes);
+        return;
+    }
+    if (bytes > 0) {
+        memcpy(t->shared + at, from, bytes);
+        memcpy(t->shared_shadow + at, r->shadow + (c->from[lane] - r->begin), bytes);
+    }
+    memset(t->shared + at + bytes, 0, c->bytes - bytes);
+    memset(t->shared_shadow + at + bytes, 1, c->bytes - bytes);
+}
+
 static void perform(warp *w, const instruction *i, const async_copy *c, uint32_t mask)
 {
-    cta *t = w->cta;
+    uint64_t at[MACHINE_LANES];
+    const memory_range *all = access_last_range(w, i, c->from, mask, c->bytes, at);
 
     for (EACH_LANE(lane, mask)) {
-        uint32_t bytes = c->from_bytes[lane], at = c->to[lane];
-        touched_range *r = bytes > 0 ? global_range(w, i, lane, c->from[lane], bytes) : NULL;
-        if (bytes > 0 && r == NULL) {
-            return;
+        const memory_range *r = all;
+        if (r == NULL && c->from_bytes[lane] > 0) {
+            touched_range *t = global_range(w, i, lane, c->from[lane], c->from_bytes[lane]);
+            if (t == NULL) {
+                return;
+            }
+            r = t->range;
         }
-        if (bytes > 0) {
-            memcpy(t->shared + at, (const void *)(uintptr_t)c->from[lane], bytes);
-            memcpy(t->shared_shadow + at, r->range->shadow + (c->from[lane] - r->range->begin),
-                   bytes);
-        }
-        memset(t->shared + at + bytes, 0, c->bytes - bytes);
-        memset(t->shared_shadow + at + bytes, 1, c->bytes - bytes);
+        copy_lane(w->cta, c, lane, r);
     }
 }
 
@@ -125,18 +153,24 @@ void exec_async_commit(warp *w, const instruction *i, uint32_t mask)
     }
 }
 
-/* The copies whose group is not among the youngest `offset` that each lane has committed. */
+/* The lanes of a copy whose group is not among the youngest `allowed` that each has committed. */
+static uint32_t due_lanes(const warp *w, const async_copy *c, uint32_t allowed)
+{
+    uint32_t due = 0;
+
+    for (uint32_t lane = 0; lane < MACHINE_LANES; lane++) {
+        due |= (uint32_t)((uint64_t)c->group + allowed < w->committed[lane]) << lane;
+    }
+    return due;
+}
+
 void exec_async_wait(warp *w, const instruction *i, uint32_t mask)
 {
     uint32_t kept = 0, allowed = (uint32_t)i->offset;
 
     for (uint32_t n = 0; n < w->copies_len; n++) {
         async_copy *c = &w->copies[n];
-        uint32_t due = 0;
-        for (EACH_LANE(lane, c->mask & mask)) {
-            bool old = (uint64_t)c->group + allowed < w->committed[lane];
-            due |= (uint32_t)(old || i->elements) << lane;
-        }
+        uint32_t due = c->mask & mask & (i->elements ? MACHINE_ALL : due_lanes(w, c, allowed));
         if (due != 0) {
             perform(w, i, c, due);
         }

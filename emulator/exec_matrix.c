@@ -6,19 +6,25 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Lanes 8m..8m+7 give the rows of matrix m; lane 4g+t gets word t of row g (emulator.md 5.2). */
-static void spread(warp *w, const instruction *i, uint32_t m, const access_window *win)
+/* Lanes 8m..8m+7 give the rows of matrix m; lane 4g+t gets word t of row g (emulator.md 5.2), or of
+ * the transposed matrix. Returns the lanes that got bytes which nobody wrote. */
+static uint32_t spread(const instruction *i, const uint64_t *rows, const access_window *win,
+                       uint32_t *d)
 {
-    uint32_t *d = machine_r32(w, i->o[m]);
     uint32_t bad = 0;
 
+    if ((i->flags & FLAG_TRANSPOSED) == 0) {
+        for (uint32_t g = 0; g < 8; g++) {
+            memcpy(d + 4 * g, win->data + rows[g], 16);
+            for (uint32_t t = 0; t < 4 && !access_written(win->shadow + rows[g], 16); t++) {
+                bad |= (uint32_t)!access_written(win->shadow + rows[g] + 4 * t, 4) << (4 * g + t);
+            }
+        }
+        return bad;
+    }
     for (uint32_t lane = 0; lane < MACHINE_LANES; lane++) {
         uint32_t g = lane >> 2, t = lane & 3;
-        uint64_t first = win->at[8 * m + g] + 4 * t, second = first + 2;
-        if (i->flags & FLAG_TRANSPOSED) {
-            first = win->at[8 * m + 2 * t] + 2 * g;
-            second = win->at[8 * m + 2 * t + 1] + 2 * g;
-        }
+        uint64_t first = rows[2 * t] + 2 * g, second = rows[2 * t + 1] + 2 * g;
         uint16_t low = 0, high = 0;
         memcpy(&low, win->data + first, 2);
         memcpy(&high, win->data + second, 2);
@@ -27,10 +33,7 @@ static void spread(warp *w, const instruction *i, uint32_t m, const access_windo
                           !access_written(win->shadow + second, 2))
                << lane;
     }
-    w->tainted |= w->run->checks && bad != 0;
-    if (w->tainted) {
-        taint_set(w, i->o[m], bad, MACHINE_ALL);
-    }
+    return bad;
 }
 
 void exec_ldmatrix(warp *w, const instruction *i, uint32_t mask)
@@ -51,15 +54,11 @@ void exec_ldmatrix(warp *w, const instruction *i, uint32_t mask)
     }
     access_count_shared(w, address, rows, 16);
     for (uint32_t m = 0; m < i->elements; m++) {
-        spread(w, i, m, &win);
-    }
-}
-
-static void gather(const warp *w, const uint32_t *operands, uint32_t len,
-                   uint32_t (*to)[MACHINE_LANES])
-{
-    for (uint32_t n = 0; n < len; n++) {
-        memcpy(to[n], w->r + operands[n], sizeof to[n]);
+        uint32_t bad = spread(i, win.at + 8 * m, &win, machine_r32(w, i->o[m]));
+        w->tainted |= w->run->checks && bad != 0;
+        if (w->tainted) {
+            taint_set(w, i->o[m], bad, MACHINE_ALL);
+        }
     }
 }
 
@@ -94,7 +93,6 @@ void exec_mma(warp *w, const instruction *i, uint32_t mask)
         [TENSOR_S8] = HONE_EMU_MMA_S8,     [TENSOR_U8] = HONE_EMU_MMA_S8,
     };
     const machine_launch *l = w->run->launch;
-    uint32_t a[4][MACHINE_LANES], b[2][MACHINE_LANES], c[4][MACHINE_LANES], d[4][MACHINE_LANES];
     tensor_type a_type = (tensor_type)(i->kind & 15), b_type = (tensor_type)(i->kind >> 4);
     uint64_t depth = a_type == TENSOR_BF16 || a_type == TENSOR_F16 ? 16 : 32;
 
@@ -103,22 +101,19 @@ void exec_mma(warp *w, const instruction *i, uint32_t mask)
                       "mma needs all 32 lanes; here are %08x", mask);
         return;
     }
-    gather(w, i->o + 4, 4, a);
-    gather(w, i->o + 8, 2, b);
-    gather(w, i->o + 10, 4, c);
-    tensor_call call = {(const uint32_t(*)[MACHINE_LANES])a,
-                        (const uint32_t(*)[MACHINE_LANES])b,
-                        (const uint32_t(*)[MACHINE_LANES])c,
-                        a_type,
-                        b_type,
-                        tensor_unit_mma(l->arch, a_type, l->arithmetic),
-                        l->arithmetic,
-                        NULL,
-                        NULL};
+    uint32_t *d[4];
+    tensor_call call = {.a_type = a_type,
+                        .b_type = b_type,
+                        .unit = tensor_unit_mma(l->arch, a_type, l->arithmetic),
+                        .mode = l->arithmetic};
+    for (uint32_t n = 0; n < 4; n++) {
+        d[n] = machine_r32(w, i->o[n]);
+        call.a[n] = machine_r32(w, i->o[4 + n]);
+        call.c[n] = machine_r32(w, i->o[10 + n]);
+    }
+    call.b[0] = machine_r32(w, i->o[8]);
+    call.b[1] = machine_r32(w, i->o[9]);
     keep_operands(w->run, i, &call);
     tensor_run(d, &call);
-    for (uint32_t n = 0; n < 4; n++) {
-        memcpy(w->r + i->o[n], d[n], sizeof d[n]);
-    }
     w->run->counters.tensor_macs[counter[a_type]] += UINT64_C(16) * 8 * depth;
 }

@@ -28,6 +28,12 @@ static void load_elements(warp *w, const instruction *i, uint32_t mask, const ac
     for (uint32_t e = 0; e < i->elements; e++) {
         uint8_t *r = w->r + i->o[e];
         const uint8_t *from = win->data + e * i->element_bytes;
+        if (i->element_bytes == 4 && mask == MACHINE_ALL) {
+            for (uint32_t lane = 0; lane < MACHINE_LANES; lane++) {
+                memcpy(r + lane * 4, from + win->at[lane], 4);
+            }
+            continue;
+        }
         for (EACH_LANE(lane, mask)) {
             if (i->element_bytes == 4) {
                 memcpy(r + lane * 4, from + win->at[lane], 4);
@@ -40,12 +46,28 @@ static void load_elements(warp *w, const instruction *i, uint32_t mask, const ac
     }
 }
 
+/* Every lane's bytes were written. */
+static bool all_written(uint32_t mask, uint32_t size, const access_window *win)
+{
+    if (win->shadow == NULL) {
+        return true;
+    }
+    if (win->dense) {
+        return memchr(win->shadow + win->at[0], 0, (size_t)MACHINE_LANES * size) == NULL;
+    }
+    for (EACH_LANE(lane, mask)) {
+        if (!access_written(win->shadow + win->at[lane], size)) {
+            return false;
+        }
+    }
+    return true;
+}
+
 static void load_poison(warp *w, const instruction *i, uint32_t mask, const access_window *win)
 {
     uint32_t bytes = i->element_bytes, size = bytes * i->elements;
 
-    if (win->shadow == NULL ||
-        (win->dense && memchr(win->shadow + win->at[0], 0, (size_t)MACHINE_LANES * size) == NULL)) {
+    if (all_written(mask, size, win)) {
         for (uint32_t e = 0; w->tainted && e < i->elements; e++) {
             taint_set(w, i->o[e], 0, mask);
         }
@@ -61,6 +83,18 @@ static void load_poison(warp *w, const instruction *i, uint32_t mask, const acce
         if (w->tainted) {
             taint_set(w, i->o[e], bad, mask);
         }
+    }
+}
+
+static void count_access(warp *w, const instruction *i, const uint64_t address[MACHINE_LANES],
+                         uint32_t lanes, ptx_space space, bool is_store)
+{
+    uint32_t size = (uint32_t)i->element_bytes * i->elements;
+
+    if (space == PTX_GLOBAL) {
+        access_count_global(w, i, address, lanes, size, is_store);
+    } else if (space == PTX_SHARED) {
+        access_count_shared(w, address, lanes, size);
     }
 }
 
@@ -80,11 +114,7 @@ void exec_load(warp *w, const instruction *i, uint32_t mask)
             return;
         }
         win.dense = win.dense && lanes == mask;
-        if (space == PTX_GLOBAL) {
-            access_count_global(w, i, address, lanes, size, false);
-        } else if (space == PTX_SHARED) {
-            access_count_shared(w, address, lanes, size);
-        }
+        count_access(w, i, address, lanes, space, false);
         /* the address may share a register with a result: it was read above */
         load_elements(w, i, lanes, &win);
         if (w->run->checks) {
@@ -107,13 +137,8 @@ static void store_elements(const warp *w, const instruction *i, uint32_t mask,
         const uint8_t *r = w->r + values[e];
         uint8_t *to = win->data + e * i->element_bytes;
         for (EACH_LANE(lane, mask)) {
-            if (i->element_bytes == 8) {
-                memcpy(to + win->at[lane], r + lane * 8, 8);
-            } else if (i->element_bytes == 4) {
-                memcpy(to + win->at[lane], r + lane * 4, 4);
-            } else {
-                memcpy(to + win->at[lane], r + lane * 4, i->element_bytes);
-            }
+            uint32_t stride = i->element_bytes == 8 ? 8 : 4;
+            access_copy(to + win->at[lane], r + lane * stride, i->element_bytes);
         }
     }
 }
@@ -128,12 +153,12 @@ static void store_shadow(const warp *w, const instruction *i, uint32_t mask,
         return;
     }
     for (EACH_LANE(lane, mask)) {
-        memset(win->shadow + win->at[lane], 1, size);
+        access_mark(win->shadow + win->at[lane], size, true);
     }
     for (uint32_t e = 0; w->tainted && e < i->elements; e++) {
         uint32_t poison = *machine_poison(w, i->o[i->results + 1u + e]) & mask;
         for (EACH_LANE(bad, poison)) {
-            memset(win->shadow + win->at[bad] + e * i->element_bytes, 0, i->element_bytes);
+            access_mark(win->shadow + win->at[bad] + e * i->element_bytes, i->element_bytes, false);
         }
     }
 }
@@ -169,11 +194,7 @@ void exec_store(warp *w, const instruction *i, uint32_t mask)
             return;
         }
         win.dense = win.dense && lanes == mask;
-        if (space == PTX_GLOBAL) {
-            access_count_global(w, i, address, lanes, size, true);
-        } else if (space == PTX_SHARED) {
-            access_count_shared(w, address, lanes, size);
-        }
+        count_access(w, i, address, lanes, space, true);
         store_elements(w, i, lanes, &win);
         store_shadow(w, i, lanes, &win);
         left &= ~lanes;

@@ -47,7 +47,7 @@ tensor_unit tensor_unit_mma(int32_t arch, tensor_type a, hone_emu_arithmetic mod
 
 /* Element k of row (or column) g of an operand: emulator.md 5.1. `rows` registers hold one k range.
  */
-static uint16_t element_at(const uint32_t (*regs)[32], uint32_t row, uint32_t k, uint32_t elements,
+static uint16_t element_at(const uint32_t *const *regs, uint32_t row, uint32_t k, uint32_t elements,
                            uint32_t rows)
 {
     uint32_t group = k / elements, bits = 32 / elements;
@@ -83,7 +83,7 @@ static uint32_t dot_integers(const uint16_t *a, const uint16_t *b, uint32_t c,
 }
 
 /* Every element by itself: integers, and what the vectors refuse. */
-static void mma_by_element(uint32_t d[4][32], const tensor_call *call)
+static void mma_by_element(uint32_t *const d[4], const tensor_call *call)
 {
     uint32_t elements = type_is_bytes(call->a_type) ? 4 : 2;
     uint16_t a[16][32] = {{0}}, b[8][32] = {{0}};
@@ -105,7 +105,9 @@ static void mma_by_element(uint32_t d[4][32], const tensor_call *call)
                                : dot_floats(a[row], b[n], call->c[i][lane], call);
         }
     }
-    memcpy(d, out, sizeof out);
+    for (uint32_t i = 0; i < 4; i++) {
+        memcpy(d[i], out[i], sizeof out[i]);
+    }
 }
 
 static tensor_lanes_fn *lanes_of_host(void)
@@ -122,7 +124,7 @@ static tensor_lanes_fn *lanes_of_host(void)
     return tensor_lanes_baseline;
 }
 
-void tensor_run(uint32_t d[4][32], const tensor_call *call)
+void tensor_run(uint32_t *const d[4], const tensor_call *call)
 {
     if (type_is_integer(call->a_type) || !lanes_of_host()(d, call)) {
         mma_by_element(d, call);
@@ -133,7 +135,16 @@ void tensor_mma_m16n8(uint32_t d[4][32], const uint32_t a[4][32], const uint32_t
                       const uint32_t c[4][32], tensor_type a_type, tensor_type b_type,
                       tensor_unit unit, hone_emu_arithmetic mode)
 {
-    tensor_call call = {a, b, c, a_type, b_type, unit, mode, NULL, NULL};
+    uint32_t *const to[4] = {d[0], d[1], d[2], d[3]};
+    tensor_call call = {{a[0], a[1], a[2], a[3]},
+                        {b[0], b[1]},
+                        {c[0], c[1], c[2], c[3]},
+                        a_type,
+                        b_type,
+                        unit,
+                        mode,
+                        NULL,
+                        NULL};
 
-    tensor_run(d, &call);
+    tensor_run(to, &call);
 }

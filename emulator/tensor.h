@@ -57,7 +57,7 @@ typedef struct tensor_right {
 /* A product as tensor_mma_m16n8 has it. `left` and `right` keep operands from one product to the
  * next, of one thread; NULL: nothing is kept. Their content is no part of the result. */
 typedef struct tensor_call {
-    const uint32_t (*a)[32], (*b)[32], (*c)[32];
+    const uint32_t *a[4], *b[2], *c[4]; /* registers: 32 lanes each */
     tensor_type a_type, b_type;
     tensor_unit unit;
     hone_emu_arithmetic mode;
@@ -65,7 +65,7 @@ typedef struct tensor_call {
     tensor_right *right;
 } tensor_call;
 
-void tensor_run(uint32_t d[4][32], const tensor_call *call);
+void tensor_run(uint32_t *const d[4], const tensor_call *call);
 
 /* One element, for tests and references: c + sum a[i]*b[i] over `len` codes of the types, in steps
  * of unit.terms, as `mode` adds. Floating types only; codes of 8-bit types lie in the low byte. */

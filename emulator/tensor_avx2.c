@@ -3,7 +3,7 @@
 #define TENSOR_LEVEL 2
 #include "emulator/tensor_tile.h"
 
-bool tensor_lanes_avx2(uint32_t d[4][32], const tensor_call *call)
+bool tensor_lanes_avx2(uint32_t *const d[4], const tensor_call *call)
 {
     return tile_open(d, call);
 }

@@ -2,7 +2,7 @@
 #define TENSOR_LEVEL 1
 #include "emulator/tensor_tile.h"
 
-bool tensor_lanes_baseline(uint32_t d[4][32], const tensor_call *call)
+bool tensor_lanes_baseline(uint32_t *const d[4], const tensor_call *call)
 {
     return tile_open(d, call);
 }

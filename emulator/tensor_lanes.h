@@ -9,7 +9,7 @@
 
 /* False, and d untouched, when an operand is not finite or an exponent too extreme for the lanes:
  * the caller then goes element by element. d may alias c. */
-typedef bool tensor_lanes_fn(uint32_t d[4][32], const tensor_call *call);
+typedef bool tensor_lanes_fn(uint32_t *const d[4], const tensor_call *call);
 
 tensor_lanes_fn tensor_lanes_avx512, tensor_lanes_avx2, tensor_lanes_baseline;
 

@@ -84,13 +84,31 @@ VECTOR_INLINE void operand_load(vi x[4], const uint32_t *low, const uint32_t *hi
     vector_turn(x);
 }
 
+/* Registers from `raw` on hold what the call's do. */
+VECTOR_INLINE bool operand_is_same(const uint32_t (*raw)[32], const uint32_t *const *registers,
+                                   uint32_t len)
+{
+    vi different = SPLAT(0);
+
+    for (uint32_t i = 0; i < len; i++) {
+        VECTOR_UNROLL
+        for (uint32_t lane = 0; lane < 32; lane += LANES) {
+            vi x, y;
+            vector_load(&x, raw[i] + lane);
+            vector_load(&y, registers[i] + lane);
+            different |= x ^ y;
+        }
+    }
+    return !vector_any(&different);
+}
+
 VECTOR_INLINE void operand_open_left(tensor_left *left, const tensor_call *call, uint32_t elements)
 {
     const packing *p = &packings[call->a_type];
     operand_facts facts = {true, false};
 
     if (left->kept && left->type == call->a_type &&
-        memcmp(left->raw, call->a, sizeof left->raw) == 0) {
+        operand_is_same((const uint32_t(*)[32])left->raw, call->a, 4)) {
         return;
     }
     for (uint32_t at = 0; at < 2 * (16 / LANES); at++) {
@@ -108,7 +126,9 @@ VECTOR_INLINE void operand_open_left(tensor_left *left, const tensor_call *call,
             }
         }
     }
-    memcpy(left->raw, call->a, sizeof left->raw);
+    for (uint32_t i = 0; i < 4; i++) {
+        memcpy(left->raw[i], call->a[i], sizeof left->raw[i]);
+    }
     left->kept = true;
     left->type = call->a_type;
     left->finite = facts.finite;
@@ -122,7 +142,7 @@ VECTOR_INLINE void operand_open_right(tensor_right *right, const tensor_call *ca
     operand_facts facts = {true, false};
 
     if (right->kept && right->type == call->b_type &&
-        memcmp(right->raw, call->b, sizeof right->raw) == 0) {
+        operand_is_same((const uint32_t(*)[32])right->raw, call->b, 2)) {
         return;
     }
     for (uint32_t at = 0; at < 64; at += LANES) {
@@ -137,7 +157,9 @@ VECTOR_INLINE void operand_open_right(tensor_right *right, const tensor_call *ca
             memcpy(right->values[e][at / 32] + at % 32, &values, sizeof values);
         }
     }
-    memcpy(right->raw, call->b, sizeof right->raw);
+    for (uint32_t i = 0; i < 2; i++) {
+        memcpy(right->raw[i], call->b[i], sizeof right->raw[i]);
+    }
     right->kept = true;
     right->type = call->b_type;
     right->finite = facts.finite;

@@ -5,7 +5,7 @@
 #include "emulator/tensor_step.h"
 
 /* c to columns (columns 2t of registers 0 and 2, 2t+1 of 1 and 3), and the same back. */
-VECTOR_INLINE void tile_open_c(tile *t, const uint32_t (*c)[32], uint32_t part)
+VECTOR_INLINE void tile_open_c(tile *t, const uint32_t *const *c, uint32_t part)
 {
     for (uint32_t odd = 0; odd < 2; odd++) {
         vi x[4];
@@ -126,7 +126,7 @@ VECTOR_INLINE bool tile_part(tile *t, const tensor_call *call)
     return tile_hw(t);
 }
 
-VECTOR_INLINE bool tile_work(uint32_t d[4][32], const tensor_call *call, tensor_left *left,
+VECTOR_INLINE bool tile_work(uint32_t *const d[4], const tensor_call *call, tensor_left *left,
                              tensor_right *right, uint32_t elements)
 {
     uint32_t out[4][32];
@@ -147,12 +147,14 @@ VECTOR_INLINE bool tile_work(uint32_t d[4][32], const tensor_call *call, tensor_
         }
         tile_close(out, &t, t.part);
     }
-    memcpy(d, out, sizeof out);
+    for (uint32_t i = 0; i < 4; i++) {
+        memcpy(d[i], out[i], sizeof out[i]);
+    }
     return true;
 }
 
 /* The two widths are compiled apart, so that their loops have constant bounds. */
-static bool tile_run(uint32_t d[4][32], const tensor_call *call, tensor_left *left,
+static bool tile_run(uint32_t *const d[4], const tensor_call *call, tensor_left *left,
                      tensor_right *right)
 {
     bool e4m3 = call->a_type == TENSOR_E4M3 && call->b_type == TENSOR_E4M3;
@@ -165,7 +167,7 @@ static bool tile_run(uint32_t d[4][32], const tensor_call *call, tensor_left *le
 }
 
 /* An operand that is not kept is taken apart here. */
-static bool tile_open(uint32_t d[4][32], const tensor_call *call)
+static bool tile_open(uint32_t *const d[4], const tensor_call *call)
 {
     tensor_left left;
     tensor_right right;

@@ -167,21 +167,23 @@ static bool run_level(size_t level, const tensor_case *t, uint32_t d[4][32])
     static tensor_left left;
     static tensor_right right;
     uint32_t kept[4][32];
-    tensor_call call = {(const uint32_t(*)[32])t->a,
-                        (const uint32_t(*)[32])t->b,
-                        (const uint32_t(*)[32])t->c,
+    uint32_t *const first[4] = {d[0], d[1], d[2], d[3]};
+    uint32_t *const again[4] = {kept[0], kept[1], kept[2], kept[3]};
+    tensor_call call = {{t->a[0], t->a[1], t->a[2], t->a[3]},
+                        {t->b[0], t->b[1]},
+                        {t->c[0], t->c[1], t->c[2], t->c[3]},
                         t->a_type,
                         t->b_type,
                         t->unit,
                         t->mode,
                         NULL,
                         NULL};
-    bool done = levels[level].run(d, &call);
+    bool done = levels[level].run(first, &call);
 
     call.left = &left;
     call.right = &right;
     for (int use = 0; use < 2; use++) {
-        ck_assert_int_eq(levels[level].run(kept, &call), done);
+        ck_assert_int_eq(levels[level].run(again, &call), done);
         if (done) {
             ck_assert_mem_eq(kept, d, sizeof kept);
         }
