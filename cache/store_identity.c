@@ -296,22 +296,31 @@ static void read_kind(sqlite3_stmt *row, device_kind *out)
     out->emulated = sqlite3_column_int(row, 7) != 0;
 }
 
+/* The whole row of an id; *row is to be reset when it was found. */
+static hone_status find_row(store *s, int64_t id, int sql, const char *table, int columns,
+                            sqlite3_stmt **row, bool *found, hone_error *error)
+{
+    hone_status status = store_query(s, sql, &id, 1, row, found, error);
+
+    *found = status == HONE_OK && *found && row_intact(*row, table, 0, columns);
+    return status;
+}
+
 hone_status store_load_problem(store *s, int64_t id, bool *found, hone_error *error)
 {
     hone_status status = HONE_OK;
     sqlite3_stmt *row = NULL;
 
     *found = s->problem == id;
-    if (*found) {
-        return HONE_OK;
+    if (!*found) {
+        TRY(find_row(s, id, STORE_SQL_GET_PROBLEM, "problems", STORE_PROBLEM_COLUMNS, &row, found,
+                     error));
+        if (*found) {
+            snprintf(s->problem_text, sizeof s->problem_text, "%s", row_text(row, 1));
+            s->problem = id;
+        }
+        sqlite3_reset(row);
     }
-    TRY(store_query(s, STORE_SQL_GET_PROBLEM, &id, 1, &row, found, error));
-    *found = *found && row_intact(row, "problems", 0, STORE_PROBLEM_COLUMNS);
-    if (*found) {
-        snprintf(s->problem_text, sizeof s->problem_text, "%s", row_text(row, 1));
-        s->problem = id;
-    }
-    sqlite3_reset(row);
 done:
     return status;
 }
@@ -322,16 +331,15 @@ hone_status store_load_device(store *s, int64_t id, bool *found, hone_error *err
     sqlite3_stmt *row = NULL;
 
     *found = s->device == id;
-    if (*found) {
-        return HONE_OK;
+    if (!*found) {
+        TRY(find_row(s, id, STORE_SQL_GET_DEVICE, "devices", STORE_DEVICE_COLUMNS, &row, found,
+                     error));
+        if (*found) {
+            read_kind(row, &s->kind);
+            s->device = id;
+        }
+        sqlite3_reset(row);
     }
-    TRY(store_query(s, STORE_SQL_GET_DEVICE, &id, 1, &row, found, error));
-    *found = *found && row_intact(row, "devices", 0, STORE_DEVICE_COLUMNS);
-    if (*found) {
-        read_kind(row, &s->kind);
-        s->device = id;
-    }
-    sqlite3_reset(row);
 done:
     return status;
 }

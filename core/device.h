@@ -20,6 +20,17 @@ typedef struct device_facts {
     bool emulated;
 } device_facts;
 
+/* Facts that the driver's attributes give as they are: X(attribute without CU_DEVICE_ATTRIBUTE_,
+ * int32 fact). Who reads them from a driver and who answers as one must agree. */
+#define DEVICE_ATTRIBUTE_MAP(X)                                                                    \
+    X(MULTIPROCESSOR_COUNT, sm_count)                                                              \
+    X(MAX_THREADS_PER_MULTIPROCESSOR, threads_per_sm)                                              \
+    X(MAX_BLOCKS_PER_MULTIPROCESSOR, blocks_per_sm)                                                \
+    X(MAX_REGISTERS_PER_MULTIPROCESSOR, regs_per_sm)                                               \
+    X(MAX_SHARED_MEMORY_PER_MULTIPROCESSOR, smem_per_sm)                                           \
+    X(MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, smem_per_block)                                           \
+    X(RESERVED_SHARED_MEMORY_PER_BLOCK, smem_reserved)
+
 /* "sm_90a" for 90: the real arch that code is compiled for. Archs from 90 on take the suffix,
  * without which wgmma and block-scaled mma are refused (cases.md 28). `text` holds 16 bytes. */
 void device_arch_text(int32_t arch, char text[16]);

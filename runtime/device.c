@@ -14,13 +14,9 @@ static const struct {
     CUdevice_attribute attribute;
     size_t offset;
 } attributes[] = {
-    {CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, offsetof(device_facts, sm_count)},
-    {CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR, offsetof(device_facts, threads_per_sm)},
-    {CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR, offsetof(device_facts, blocks_per_sm)},
-    {CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_MULTIPROCESSOR, offsetof(device_facts, regs_per_sm)},
-    {CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR, offsetof(device_facts, smem_per_sm)},
-    {CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, offsetof(device_facts, smem_per_block)},
-    {CU_DEVICE_ATTRIBUTE_RESERVED_SHARED_MEMORY_PER_BLOCK, offsetof(device_facts, smem_reserved)},
+#define X(attribute, fact) {CU_DEVICE_ATTRIBUTE_##attribute, offsetof(device_facts, fact)},
+    DEVICE_ATTRIBUTE_MAP(X)
+#undef X
 };
 
 static hone_status read_attribute(const driver *d, CUdevice ordinal, CUdevice_attribute attribute,
