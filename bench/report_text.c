@@ -126,8 +126,10 @@ static void print_rejected(const report_device *device, FILE *to, bool details)
         fputs("\nwithout a winner:\n", to);
     }
     for (size_t i = 0; i < device->missing_len; i++) {
-        fprintf(to, "  %s: %llu tried; first reason: %s\n", device->missing[i].problem,
-                (unsigned long long)device->missing[i].tried, device->missing[i].reason);
+        const report_row *row = &device->missing[i];
+        fprintf(to, "  %s: %llu tried, %llu proved%s%s\n", row->problem,
+                (unsigned long long)row->tried, (unsigned long long)row->proved,
+                row->reason[0] != '\0' ? "; first reason: " : "", row->reason);
     }
     if (shown > 0) {
         fputs("\nrejected:\n", to);

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -349,7 +350,11 @@ static hone_status open_to_read(database *d, const database_schema *schema, hone
     hone_status status = HONE_OK;
     char wal[PATH_MAX + 16];
     hone_error first = {0};
+    struct stat about;
 
+    if (stat(d->path, &about) == 0 && S_ISDIR(about.st_mode)) {
+        return status_set(error, HONE_STORE_IO, d->path, 0, "is a folder; give the file's path");
+    }
     if (access(d->path, R_OK) != 0) {
         return status_set(error, HONE_STORE_IO, d->path, 0, "cannot be read; is the path right?");
     }

@@ -120,6 +120,9 @@ static hone_status tune_device(tune *t, const char *spec, hone_error *error)
 
     TRY(device_open(spec, &d, error));
     print_note(d->note);
+    if (t->store == NULL) { /* not before a device is there: a wrong name leaves no file behind */
+        TRY(store_open(t->path, STORE_WRITE, &t->store, error));
+    }
     const sweep_options asked = {
         .problems = t->plain,
         .problems_len = t->problems_len,
@@ -160,9 +163,15 @@ static hone_status prepare(tune *t, hone_error *error)
     for (size_t i = 0; i < t->problems_len; i++) {
         t->plain[i] = t->problems[i].problem;
     }
+    if (t->problems_len == 0) {
+        status =
+            status_set(error, HONE_BAD_ARGUMENT, t->o.ops, 0,
+                       "the model has no problem of these ops; `hone models show --problems` lists "
+                       "what it has");
+        goto done;
+    }
     TRY(templates_open(&t->templates, error));
     TRY(options_store_path(&t->o, t->path, sizeof t->path, error));
-    TRY(store_open(t->path, STORE_WRITE, &t->store, error));
 done:
     return status;
 }

@@ -75,7 +75,13 @@ static hone_status open_library(const char *path, hone_status missing, driver **
     }
     d->library = dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
     if (d->library == NULL) {
-        status = status_set(error, missing, path, 0, "%s", dlerror());
+        const char *why = dlerror();
+        status = status_set(
+            error, missing, path, 0, "cannot be opened%s",
+            missing == HONE_NO_DEVICE
+                ? ": no CUDA driver is installed; an emulated device such as emu:h20 needs none"
+            : why != NULL ? why
+                          : "");
         goto done;
     }
     snprintf(d->path, sizeof d->path, "%s", path);

@@ -1,4 +1,5 @@
-/* sweep_lay_out.c - what is left to do: recall what the store holds, and make the tasks of a problem. */
+/* sweep_lay_out.c - what is left to do: recall what the store holds, and make the tasks of a
+ * problem. */
 #include "tuner/sweep_state.h"
 
 #include "core/problem.h"
@@ -122,6 +123,26 @@ static bool is_settled(const sweep *s, const sweep_group *group)
            !group->again;
 }
 
+/* Why no candidate was found: the rule of the first template that refuses. */
+static hone_status say_unserved(const sweep *s, sweep_group *group, hone_error *error)
+{
+    hone_status status = HONE_OK;
+    char why[160] = "there is no template for this op";
+
+    for (size_t i = 0; i < templates_len(s->o->templates); i++) {
+        const manifest *m = templates_at(s->o->templates, i);
+        bool serves = true;
+        if (manifest_op(m) == group->problem->op) {
+            TRY(manifest_serves(m, group->problem, &s->o->device->gpu.facts, &serves, why, error));
+            break;
+        }
+    }
+    snprintf(group->reason, sizeof group->reason, "no template serves it on this device: %.150s",
+             why);
+done:
+    return status;
+}
+
 static hone_status make_tasks(sweep *s, size_t index, const candidate *list, size_t len,
                               hone_error *error)
 {
@@ -143,8 +164,10 @@ static hone_status make_tasks(sweep *s, size_t index, const candidate *list, siz
         TRY(manifest_config_format(list[0].m, &list[0].config, group->anchor_config,
                                    sizeof group->anchor_config, error));
     }
-    snprintf(group->reason, sizeof group->reason, "%s",
-             len > 0 ? "every candidate was rejected" : "no template serves it on this device");
+    snprintf(group->reason, sizeof group->reason, "every candidate was rejected");
+    if (len == 0) {
+        TRY(say_unserved(s, group, error));
+    }
 done:
     return status;
 }
