@@ -3,7 +3,8 @@ set(cli_suite cli/program.c)
 hone_test(cli usage LINK hone_core PkgConfig::JANSSON SOURCES ${cli_suite})
 hone_test(cli flow LINK hone_core PkgConfig::JANSSON SOURCES ${cli_suite} TIMEOUT 600)
 hone_test(cli trouble LINK hone_core PkgConfig::JANSSON SOURCES ${cli_suite} LABELS rel TIMEOUT 900)
-hone_test(cli kill LINK hone_core PkgConfig::JANSSON PkgConfig::SQLITE SOURCES ${cli_suite} LABELS rel TIMEOUT 1800)
+hone_test(cli kill LINK hone_core PkgConfig::JANSSON PkgConfig::SQLITE SOURCES ${cli_suite} LABELS rel TIMEOUT 1800
+  SET HONE_KILLS=${HONE_TEST_KILLS})
 # Resumable: millions of candidates, ten minutes at a time.
 hone_test(cli product LINK hone_core PkgConfig::JANSSON SOURCES ${cli_suite} LABELS slow TIMEOUT 7200)
 foreach(module usage flow trouble kill product)

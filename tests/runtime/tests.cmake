@@ -1,10 +1,10 @@
 hone_test(runtime wire LINK hone_runtime)
 hone_test(runtime jit_answer LINK hone_runtime)
-hone_test(runtime jit LINK hone_runtime SOURCES runtime/jit_fixture.c)
+hone_test(runtime jit LINK hone_runtime SOURCES runtime/jit_fixture.c LABELS unit threads)
 hone_test(runtime sandbox LINK hone_runtime SOURCES runtime/jit_fixture.c LABELS rel TIMEOUT 300)
 hone_test(runtime default LINK hone_runtime SOURCES runtime/jit_fixture.c runtime/store_fixture.c)
-hone_test(runtime serving LINK hone_runtime SOURCES runtime/jit_fixture.c runtime/store_fixture.c)
-hone_test(runtime threads LINK hone_runtime SOURCES runtime/jit_fixture.c runtime/store_fixture.c)
+hone_test(runtime serving LINK hone_runtime SOURCES runtime/jit_fixture.c runtime/store_fixture.c LABELS unit threads)
+hone_test(runtime threads LINK hone_runtime SOURCES runtime/jit_fixture.c runtime/store_fixture.c LABELS unit threads)
 
 # The installed package, and the example that serves from it.
 add_executable(make_store runtime/make_store.c runtime/store_fixture.c)

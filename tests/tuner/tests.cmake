@@ -2,5 +2,5 @@ hone_test(tuner winner LINK hone_tuner)
 hone_test(tuner strategy LINK hone_tuner)
 hone_test(tuner sweep LINK hone_tuner)
 
-# The same suite with a hundred kills at any time.
-hone_run(tuner sweep_kills test_tuner_sweep LABELS rel TIMEOUT 600 SET HONE_KILLS=100)
+# The same suite with many more kills, at any time.
+hone_run(tuner sweep_kills test_tuner_sweep LABELS rel TIMEOUT 600 SET HONE_KILLS=${HONE_TEST_KILLS})
