@@ -1,4 +1,6 @@
 /* The include graph: no arrow runs upwards or sideways, and no two files include each other. */
+#include "tests/support/suite.h"
+
 #include <check.h>
 
 #include <dirent.h>
@@ -183,16 +185,11 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("includes");
     TCase *tests = tcase_create("includes");
+
     tcase_add_test(tests, no_include_runs_upwards_or_sideways);
     tcase_add_test(tests, only_tests_include_the_emulator);
     tcase_add_test(tests, no_include_runs_in_a_circle);
     tcase_add_test(tests, an_upward_include_is_seen);
-    suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? 0 : 1;
+    return suite_run("project/includes", tests);
 }
