@@ -25,33 +25,33 @@ extern "C" {
 #define HONE_API __attribute__((visibility("default")))
 
 /* ---- Statuses: one row each (name, frozen value, text). ------------------------------------ */
-#define HONE_STATUS_MAP(X)                                              \
-    X(OK, 0, "done")                                                    \
-    X(BAD_ARGUMENT, 1, "an argument breaks the function's contract")    \
-    X(NO_MEMORY, 2, "out of memory")                                    \
-    X(IO, 3, "a file could not be read or written")                     \
-    X(BAD_TEXT, 4, "text that does not parse")                          \
-    X(BAD_PROBLEM, 5, "a problem with a field that its op refuses")     \
-    X(BAD_MANIFEST, 6, "a template's manifest breaks a rule")           \
-    X(BAD_MODEL, 7, "a model or GPU description breaks a rule")         \
-    X(UNKNOWN, 8, "no such model, device, template or op")              \
-    X(LIMIT, 9, "an input exceeds a documented limit")                  \
-    X(OVERFLOW, 10, "arithmetic on the input overflows 64 bits")        \
-    X(NO_DEVICE, 11, "no usable device or driver")                      \
-    X(DRIVER, 12, "a driver call failed")                               \
-    X(COMPILE, 13, "a kernel did not compile")                          \
-    X(WORKER, 14, "a worker process crashed or ran past its limit")     \
-    X(STORE_IO, 15, "the store could not be read or written")           \
-    X(STORE_FOREIGN, 16, "the file is not a store of this schema")      \
-    X(STORE_DAMAGED, 17, "a stored row does not match its digest")      \
-    X(STORE_BUSY, 18, "the store stayed locked past the back-off")      \
-    X(UNTRUSTED, 19, "a file whose owner or mode is not to be trusted") \
-    X(NOT_FOUND, 20, "nothing stored answers this problem")             \
-    X(NOT_PREPARED, 21, "the kernel is known but not loaded")           \
-    X(WRONG, 22, "a kernel's output failed verification")               \
-    X(UNSUPPORTED, 23, "legal, but not supported on this device")       \
-    X(CANCELLED, 24, "stopped by the caller")                           \
-    X(ENVIRONMENT, 25, "a library or tool that is needed is missing")   \
+#define HONE_STATUS_MAP(X)                                                                         \
+    X(OK, 0, "done")                                                                               \
+    X(BAD_ARGUMENT, 1, "an argument breaks the function's contract")                               \
+    X(NO_MEMORY, 2, "out of memory")                                                               \
+    X(IO, 3, "a file could not be read or written")                                                \
+    X(BAD_TEXT, 4, "text that does not parse")                                                     \
+    X(BAD_PROBLEM, 5, "a problem with a field that its op refuses")                                \
+    X(BAD_MANIFEST, 6, "a template's manifest breaks a rule")                                      \
+    X(BAD_MODEL, 7, "a model or GPU description breaks a rule")                                    \
+    X(UNKNOWN, 8, "no such model, device, template or op")                                         \
+    X(LIMIT, 9, "an input exceeds a documented limit")                                             \
+    X(OVERFLOW, 10, "arithmetic on the input overflows 64 bits")                                   \
+    X(NO_DEVICE, 11, "no usable device or driver")                                                 \
+    X(DRIVER, 12, "a driver call failed")                                                          \
+    X(COMPILE, 13, "a kernel did not compile")                                                     \
+    X(WORKER, 14, "a worker process crashed or ran past its limit")                                \
+    X(STORE_IO, 15, "the store could not be read or written")                                      \
+    X(STORE_FOREIGN, 16, "the file is not a store of this schema")                                 \
+    X(STORE_DAMAGED, 17, "a stored row does not match its digest")                                 \
+    X(STORE_BUSY, 18, "the store stayed locked past the back-off")                                 \
+    X(UNTRUSTED, 19, "a file whose owner or mode is not to be trusted")                            \
+    X(NOT_FOUND, 20, "nothing stored answers this problem")                                        \
+    X(NOT_PREPARED, 21, "the kernel is known but not loaded")                                      \
+    X(WRONG, 22, "a kernel's output failed verification")                                          \
+    X(UNSUPPORTED, 23, "legal, but not supported on this device")                                  \
+    X(CANCELLED, 24, "stopped by the caller")                                                      \
+    X(ENVIRONMENT, 25, "a library or tool that is needed is missing")                              \
     X(TAKEN, 26, "another sweep has done it or is at it")
 
 typedef enum hone_status {
@@ -73,9 +73,9 @@ HONE_API const char *hone_status_name(hone_status status);
 HONE_API const char *hone_status_text(hone_status status);
 
 /* ---- Words of a problem. Values are frozen. ------------------------------------------------ */
-#define HONE_OP_MAP(X)      \
-    X(fp8_gemm, FP8_GEMM, 1) \
-    X(act_quant, ACT_QUANT, 2) \
+#define HONE_OP_MAP(X)                                                                             \
+    X(fp8_gemm, FP8_GEMM, 1)                                                                       \
+    X(act_quant, ACT_QUANT, 2)                                                                     \
     X(kv_quant, KV_QUANT, 3)
 
 typedef enum hone_op {
@@ -85,15 +85,15 @@ typedef enum hone_op {
 } hone_op;
 
 /* name, frozen value, bits of one element */
-#define HONE_DTYPE_MAP(X) \
-    X(none, NONE, 0, 0)   \
-    X(f32, F32, 1, 32)    \
-    X(bf16, BF16, 2, 16)  \
-    X(f16, F16, 3, 16)    \
-    X(e4m3, E4M3, 4, 8)   \
-    X(e5m2, E5M2, 5, 8)   \
-    X(e2m1, E2M1, 6, 4)   \
-    X(ue8m0, UE8M0, 7, 8) \
+#define HONE_DTYPE_MAP(X)                                                                          \
+    X(none, NONE, 0, 0)                                                                            \
+    X(f32, F32, 1, 32)                                                                             \
+    X(bf16, BF16, 2, 16)                                                                           \
+    X(f16, F16, 3, 16)                                                                             \
+    X(e4m3, E4M3, 4, 8)                                                                            \
+    X(e5m2, E5M2, 5, 8)                                                                            \
+    X(e2m1, E2M1, 6, 4)                                                                            \
+    X(ue8m0, UE8M0, 7, 8)                                                                          \
     X(ue4m3, UE4M3, 8, 8)
 
 typedef enum hone_dtype {
@@ -104,10 +104,10 @@ typedef enum hone_dtype {
 
 /* One operand of a recipe: element dtype, scale dtype and the block that one scale covers. */
 typedef struct hone_quant {
-    int32_t element;   /* hone_dtype */
-    int32_t scale;     /* hone_dtype: f32 or ue8m0 */
-    int32_t gran_mn;   /* rows (of A: m, of B: n) that share a scale */
-    int32_t gran_k;    /* k elements that share a scale */
+    int32_t element; /* hone_dtype */
+    int32_t scale;   /* hone_dtype: f32 or ue8m0 */
+    int32_t gran_mn; /* rows (of A: m, of B: n) that share a scale */
+    int32_t gran_k;  /* k elements that share a scale */
 } hone_quant;
 
 typedef struct hone_recipe {
@@ -116,9 +116,9 @@ typedef struct hone_recipe {
 
 /* How a matrix of scales [rows, groups] lies in memory (kernels.md 5.1). */
 typedef enum hone_scale_layout {
-    HONE_SCALES_ROW = 1, /* element (r, g) at r * groups + g */
-    HONE_SCALES_COL = 2, /* element (r, g) at g * rows + r */
-    HONE_SCALES_TMA = 3, /* element (r, g) at g * round_up(rows, 4) + r: 4-byte scales */
+    HONE_SCALES_ROW = 1,    /* element (r, g) at r * groups + g */
+    HONE_SCALES_COL = 2,    /* element (r, g) at g * rows + r */
+    HONE_SCALES_TMA = 3,    /* element (r, g) at g * round_up(rows, 4) + r: 4-byte scales */
     HONE_SCALES_PACKED = 4, /* ue8m0 only: byte (r, g) at (g/4) * round_up(rows,4)*4 + r*4 + g%4 */
 } hone_scale_layout;
 
@@ -149,7 +149,7 @@ typedef enum hone_kv_format {
 } hone_kv_format;
 
 typedef enum hone_page_layout {
-    HONE_PAGE_SPLIT = 1,      /* a page holds all data rows, then all scale rows */
+    HONE_PAGE_SPLIT = 1,       /* a page holds all data rows, then all scale rows */
     HONE_PAGE_INTERLEAVED = 2, /* each token's data is followed by its scales */
 } hone_page_layout;
 
@@ -228,25 +228,27 @@ HONE_API hone_status hone_problem_check(const hone_problem *problem, hone_error 
 typedef struct hone_runtime hone_runtime;
 
 typedef enum hone_provenance {
-    HONE_FROM_EXACT = 1,  /* a winner for this very problem */
-    HONE_FROM_BUCKET = 2, /* a winner for the size rounded up to the policy's list */
-    HONE_FROM_NEAR = 3,   /* a larger tuned size, or another device kind of the same build */
+    HONE_FROM_EXACT = 1,   /* a winner for this very problem */
+    HONE_FROM_BUCKET = 2,  /* a winner for the size rounded up to the policy's list */
+    HONE_FROM_NEAR = 3,    /* a larger tuned size, or another device kind of the same build */
     HONE_FROM_DEFAULT = 4, /* the analytical choice; nothing stored answers */
 } hone_provenance;
 
 /* How far a winner can be trusted: it still answers, whatever has changed since it was tuned. */
 typedef enum hone_grade {
-    HONE_GRADE_CURRENT = 1, /* the template's text, NVRTC and driver are those that it was tuned with */
+    HONE_GRADE_CURRENT =
+        1, /* the template's text, NVRTC and driver are those that it was tuned with */
     HONE_GRADE_SUSPECT = 2, /* NVRTC or driver differ: its time may be off */
     HONE_GRADE_STALE = 3,   /* the template's text differs: tune again */
 } hone_grade;
 
 typedef struct hone_options {
-    uint32_t size;           /* sizeof(hone_options) */
-    int32_t strict;          /* 1: only HONE_FROM_EXACT answers */
-    int32_t allow_modelled;  /* 1: winners whose times were modelled may be served */
-    int32_t compile_jobs;    /* workers of hone_prepare; 0: one for each core */
-    const char *cache_path;  /* kernel cache; NULL: $XDG_CACHE_HOME/hone/kernels.db */
+    uint32_t size;          /* sizeof(hone_options) */
+    int32_t strict;         /* 1: only HONE_FROM_EXACT answers */
+    int32_t allow_modelled; /* 1: winners whose times were modelled may be served */
+    int32_t compile_jobs;   /* workers of hone_prepare; 0: one for each core */
+    const char *cache_path; /* kernel cache; NULL: $XDG_CACHE_HOME/hone/kernels.db, or
+                                none where that cannot be written */
 } hone_options;
 
 /* An answer. Small and copyable; it stays valid until hone_close. */
@@ -260,7 +262,7 @@ typedef struct hone_choice {
     uint64_t workspace_bytes; /* device memory that hone_launch needs beside the operands */
     const void *kernel;       /* private */
     hone_problem problem;     /* what was asked for */
-    int32_t grade;            /* hone_grade of the winner, as hone_prepare found it; 0 for a default */
+    int32_t grade; /* hone_grade of the winner, as hone_prepare found it; 0 for a default */
 } hone_choice;
 
 /* One operand in the op's order (hone_operands). Device memory, owned by the caller. */
@@ -290,8 +292,8 @@ typedef struct hone_progress {
 /* Return non-zero to cancel. Called from the thread that called hone_prepare. */
 typedef int (*hone_progress_fn)(void *context, const hone_progress *progress);
 
-/* Open a store for serving on `device` ("auto", "cuda:0", "emu:h20"). The store's generation is read
- * into memory; no connection stays open. `options` may be NULL. Caller closes *out. */
+/* Open a store for serving on `device` ("auto", "cuda:0", "emu:h20"). The store's generation is
+ * read into memory; no connection stays open. `options` may be NULL. Caller closes *out. */
 HONE_API hone_status hone_open(const char *store, const char *device, const hone_options *options,
                                hone_runtime **out, hone_error *error);
 HONE_API void hone_close(hone_runtime *runtime);
@@ -305,9 +307,10 @@ HONE_API hone_status hone_prepare(hone_runtime *runtime, const hone_problem *pro
 HONE_API hone_status hone_lookup(const hone_runtime *runtime, const hone_problem *problem,
                                  hone_choice *out, hone_error *error);
 
-/* Launch on `stream` (a CUstream, NULL for the default one). `args` are the problem's operands in the
- * order of hone_operands, then, when workspace_bytes > 0, the workspace. Checks sizes and alignment
- * first; launches nothing on failure. Capture-safe. Zero-size problems succeed without a launch. */
+/* Launch on `stream` (a CUstream, NULL for the default one). `args` are the problem's operands in
+ * the order of hone_operands, then, when workspace_bytes > 0, the workspace. Checks sizes and
+ * alignment first; launches nothing on failure. Capture-safe. Zero-size problems succeed without a
+ * launch. */
 HONE_API hone_status hone_launch(const hone_choice *choice, const hone_arg *args, size_t count,
                                  void *stream, hone_error *error);
 

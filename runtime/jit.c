@@ -260,6 +260,25 @@ static void fill_options(const jit_options *given, jit_options *out)
     *out = o;
 }
 
+/* The user's own cache is a convenience: a home that cannot be written, as in a read-only image,
+ * costs compiles, not service. One that was asked for by its path, or that others may write, is an
+ * error. */
+static hone_status open_cache(jit *j, hone_error *error)
+{
+    hone_status status = HONE_OK;
+
+    if (j->options.no_cache) {
+        return HONE_OK;
+    }
+    status = kernel_cache_open(j->options.cache_path, 0, &j->cache, error);
+    if (j->options.cache_path == NULL &&
+        (status == HONE_IO || status == HONE_STORE_IO || status == HONE_ENVIRONMENT)) {
+        j->cache = NULL;
+        return HONE_OK;
+    }
+    return status;
+}
+
 hone_status jit_open(const jit_options *options, jit **out, hone_error *error)
 {
     hone_status status = HONE_OK;
@@ -292,9 +311,7 @@ hone_status jit_open(const jit_options *options, jit **out, hone_error *error)
             "the compile worker is not found; install it in libexec or name it in HONE_WORKER");
         goto done;
     }
-    if (!j->options.no_cache) {
-        TRY(kernel_cache_open(j->options.cache_path, 0, &j->cache, error));
-    }
+    TRY(open_cache(j, error));
     *out = j;
     j = NULL;
 done:
