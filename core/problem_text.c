@@ -108,7 +108,8 @@ static hone_status parse_value(const problem_field *field, const char *text, siz
                               field->name, (int)(len < 64 ? len : 64), text);
         }
     } else if (!parse_int(text, len, &value)) {
-        return status_set(error, HONE_BAD_TEXT, NULL, 0, "%s=%.*s is not a base-10 number of at most 18 digits", field->name,
+        return status_set(error, HONE_BAD_TEXT, NULL, 0,
+                          "%s=%.*s is not a base-10 number of at most 18 digits", field->name,
                           (int)(len < 64 ? len : 64), text);
     }
     if (field->kind == PROBLEM_INT && value != (int32_t)value) {

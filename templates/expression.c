@@ -1,7 +1,7 @@
 /* expression.c - fold a tree, turn it into a program for an accumulator machine, run it.
  *
- * The right operand of an instruction comes with it (a number), from a slot, or is the accumulator itself while the
- * left one is popped: `block_m % 16 == 0` takes three steps. */
+ * The right operand of an instruction comes with it (a number), from a slot, or is the accumulator
+ * itself while the left one is popped: `block_m % 16 == 0` takes three steps. */
 #include "templates/expression_tree.h"
 
 #include "core/checked.h"

@@ -1,9 +1,11 @@
-/* expression.h - the integer formulas of manifests: parsed once, folded, run by a small accumulator machine.
+/* expression.h - the integer formulas of manifests: parsed once, folded, run by a small accumulator
+ * machine.
  *
- * 64-bit signed, every step checked. `+ - * / %` as in C (division truncates), comparison, `&& || ! ?:` (the side
- * that is not taken is not evaluated), and functions: ceil_div(a, b) and round_up(a, b) with b > 0, min, max,
- * pow2(x) = 2^x, log2(x) = the floor of the binary logarithm. Decimal numbers, `true`, `false`, names.
- * At most 256 bytes and 32 levels of nesting. Immutable after compiling, so shared freely between threads. */
+ * 64-bit signed, every step checked. `+ - * / %` as in C (division truncates), comparison, `&& || !
+ * ?:` (the side that is not taken is not evaluated), and functions: ceil_div(a, b) and round_up(a,
+ * b) with b > 0, min, max, pow2(x) = 2^x, log2(x) = the floor of the binary logarithm. Decimal
+ * numbers, `true`, `false`, names. At most 256 bytes and 32 levels of nesting. Immutable after
+ * compiling, so shared freely between threads. */
 #ifndef HONE_TEMPLATES_EXPRESSION_H
 #define HONE_TEMPLATES_EXPRESSION_H
 
@@ -38,8 +40,9 @@ typedef enum expression_fault {
     EXPRESSION_DOMAIN,   /* log2 of less than 1, pow2 of a negative */
 } expression_fault;
 
-/* Parse `text`; `source` and `line` say where it stands and are repeated in every error (source is borrowed).
- * HONE_BAD_MANIFEST for what does not parse, HONE_LIMIT past the limits. Caller frees *out. */
+/* Parse `text`; `source` and `line` say where it stands and are repeated in every error (source is
+ * borrowed). HONE_BAD_MANIFEST for what does not parse, HONE_LIMIT past the limits. Caller frees
+ * *out. */
 hone_status expression_compile(const char *source, int line, const char *text, size_t len,
                                const expression_scope *scope, expression **out, hone_error *error);
 void expression_free(expression *e); /* NULL is fine */

@@ -1,5 +1,5 @@
-/* expression_parse.c - text to tree, by precedence climbing. Refuses what is too long or nested too deeply before
- * it costs anything. */
+/* expression_parse.c - text to tree, by precedence climbing. Refuses what is too long or nested too
+ * deeply before it costs anything. */
 #include "templates/expression_tree.h"
 
 #include "core/checked.h"

@@ -1,4 +1,5 @@
-/* expression_tree.h - what the parser of expressions hands to the machine: one array of nodes. Private. */
+/* expression_tree.h - what the parser of expressions hands to the machine: one array of nodes.
+ * Private. */
 #ifndef HONE_TEMPLATES_EXPRESSION_TREE_H
 #define HONE_TEMPLATES_EXPRESSION_TREE_H
 

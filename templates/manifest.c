@@ -1,5 +1,5 @@
-/* manifest.c - what a parsed manifest answers: its names and values, which problems it serves, which configs are
- * legal, and the text of a config. */
+/* manifest.c - what a parsed manifest answers: its names and values, which problems it serves,
+ * which configs are legal, and the text of a config. */
 #include "templates/manifest_parts.h"
 
 #include <stdio.h>

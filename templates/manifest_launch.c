@@ -1,4 +1,5 @@
-/* manifest_launch.c - the launches of a manifest: read from YAML, and their geometry checked against a device. */
+/* manifest_launch.c - the launches of a manifest: read from YAML, and their geometry checked
+ * against a device. */
 #include "templates/manifest_parts.h"
 
 #include <stdio.h>

@@ -1,4 +1,5 @@
-/* manifest_parts.h - a manifest from inside: what the reader fills, the planner and the space evaluate. Private. */
+/* manifest_parts.h - a manifest from inside: what the reader fills, the planner and the space
+ * evaluate. Private. */
 #ifndef HONE_TEMPLATES_MANIFEST_PARTS_H
 #define HONE_TEMPLATES_MANIFEST_PARTS_H
 
@@ -121,7 +122,8 @@ typedef struct manifest_reader {
 } manifest_reader;
 
 bool manifest_is_name(const char *text, size_t len);
-/* Whether a name has a meaning already: a field, a device fact, an enum value, a word of the language. */
+/* Whether a name has a meaning already: a field, a device fact, an enum value, a word of the
+ * language. */
 bool manifest_name_taken(const manifest *m, const char *name);
 hone_status manifest_read_formula(const manifest_reader *r, const document_node *node,
                                   manifest_formula *out);

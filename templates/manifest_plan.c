@@ -1,11 +1,13 @@
-/* manifest_plan.c - the launches of a config: name expressions from checked integers, geometry, arguments. */
+/* manifest_plan.c - the launches of a config: name expressions from checked integers, geometry,
+ * arguments. */
 #include "templates/manifest_parts.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* "kernel<Config{.block_m = 128, .stages = 4}>". Only names that the reader checked and numbers get in. */
+/* "kernel<Config{.block_m = 128, .stages = 4}>". Only names that the reader checked and numbers get
+ * in. */
 static hone_status plan_entry(const manifest *m, const manifest_launch *launch,
                               manifest_values *values, plan_launch *out, hone_error *error)
 {

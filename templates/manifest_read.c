@@ -1,4 +1,5 @@
-/* manifest_read.c - the YAML of a manifest, section by section. Refuses what it does not know, with the line. */
+/* manifest_read.c - the YAML of a manifest, section by section. Refuses what it does not know, with
+ * the line. */
 #include "templates/manifest_parts.h"
 
 #include "core/checked.h"

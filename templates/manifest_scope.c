@@ -37,8 +37,8 @@ static bool same(const char *word, const char *name, size_t len)
     return word != NULL && strlen(word) == len && memcmp(word, name, len) == 0;
 }
 
-/* The number that an enum's value name stands for in the fields of the op; false when unknown, or when two
- * fields give it different numbers. */
+/* The number that an enum's value name stands for in the fields of the op; false when unknown, or
+ * when two fields give it different numbers. */
 static bool find_enum(int32_t op, const char *name, size_t len, int64_t *value)
 {
     size_t count = 0;

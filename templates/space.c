@@ -1,5 +1,6 @@
-/* space.c - open a space: fold the rules with problem and device, choose the order in which parameters are bound,
- * and hang each check on the level where its last parameter is known. Nothing is enumerated here. */
+/* space.c - open a space: fold the rules with problem and device, choose the order in which
+ * parameters are bound, and hang each check on the level where its last parameter is known. Nothing
+ * is enumerated here. */
 #include "templates/space_parts.h"
 
 #include <stdlib.h>
@@ -150,8 +151,8 @@ static double cost_of(uint32_t params, const space_set domains[])
     return cost;
 }
 
-/* Bind next what makes the cheapest check decidable, its smallest parameter first; what no check reads comes
- * last, where it multiplies configs without being tried again. */
+/* Bind next what makes the cheapest check decidable, its smallest parameter first; what no check
+ * reads comes last, where it multiplies configs without being tried again. */
 static void choose_order(space *s, const space_set domains[])
 {
     uint32_t bound = 0;

@@ -1,7 +1,8 @@
 /* space.h - the legal configs of a template for a problem on a device, walked without listing them.
  *
- * Parameters are bound in an order that lets each `require` be checked as early as it can be, so that 10^12 raw
- * combinations open at once and cost nothing. A space borrows its manifest. One thread at a time. */
+ * Parameters are bound in an order that lets each `require` be checked as early as it can be, so
+ * that 10^12 raw combinations open at once and cost nothing. A space borrows its manifest. One
+ * thread at a time. */
 #ifndef HONE_TEMPLATES_SPACE_H
 #define HONE_TEMPLATES_SPACE_H
 
@@ -15,13 +16,14 @@ void space_close(space *s);
 
 double space_raw_size(const space *s); /* product of the value counts; may exceed 2^64 */
 
-/* The next legal config in a fixed order; *found = false at the end. `budget` bounds the nodes visited
- * (0: none): HONE_LIMIT when it runs out. */
+/* The next legal config in a fixed order; *found = false at the end. `budget` bounds the nodes
+ * visited (0: none): HONE_LIMIT when it runs out. */
 hone_status space_next(space *s, uint64_t budget, config *out, bool *found, hone_error *error);
 void space_rewind(space *s);
 
-/* A random legal config: uniform where the legal set can be counted within `budget` nodes, else drawn by
- * random binding with restarts (*uniform says which). *found = false when the space is empty. */
+/* A random legal config: uniform where the legal set can be counted within `budget` nodes, else
+ * drawn by random binding with restarts (*uniform says which). *found = false when the space is
+ * empty. */
 hone_status space_draw(space *s, uint64_t *seed, uint64_t budget, config *out, bool *found,
                        bool *uniform, hone_error *error);
 

@@ -21,7 +21,8 @@ typedef struct space_check {
     const manifest_launch *launch; /* NULL for a rule */
 } space_check;
 
-/* A rule over two parameters: which values of the later one go with each value of the earlier one. */
+/* A rule over two parameters: which values of the later one go with each value of the earlier one.
+ */
 typedef struct space_pair {
     uint32_t check, earlier; /* earlier: level */
     space_set *rows;         /* one for each value of the earlier parameter */
@@ -121,7 +122,8 @@ hone_status space_bind(space *s, space_walker *w, uint32_t level, uint32_t value
 /* Evaluate a check with the `let`s that it needs, whatever was evaluated before. */
 hone_status space_check_now(space *s, uint32_t check, manifest_values *values, bool *holds,
                             hone_error *error);
-/* The bound values of `w` that the configs below `level` depend on, with the level; 0: they make no key. */
+/* The bound values of `w` that the configs below `level` depend on, with the level; 0: they make no
+ * key. */
 uint64_t space_memo_key(const space *s, const space_walker *w, uint32_t level);
 bool space_memo_get(const space_memo *memo, uint64_t key, uint64_t *count);
 void space_memo_put(space_memo *memo, uint64_t key, uint64_t count);

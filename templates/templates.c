@@ -1,6 +1,8 @@
-/* templates.c - the templates that are built in: manifests parsed once, sources with the headers they include.
+/* templates.c - the templates that are built in: manifests parsed once, sources with the headers
+ * they include.
  *
- * NVRTC gets every header in memory, so what a source includes, directly or through headers, is found here. */
+ * NVRTC gets every header in memory, so what a source includes, directly or through headers, is
+ * found here. */
 #include "templates/manifest_parts.h"
 
 #include "core/digest.h"

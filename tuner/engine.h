@@ -1,7 +1,8 @@
-/* engine.h - what a sweep does with a candidate, as a struct of functions: compile ahead, then prove and time.
+/* engine.h - what a sweep does with a candidate, as a struct of functions: compile ahead, then
+ * prove and time.
  *
- * The product's engine compiles with NVRTC and proves on a device (engine_device.c); tests bring their own. One thread
- * at a time. */
+ * The product's engine compiles with NVRTC and proves on a device (engine_device.c); tests bring
+ * their own. One thread at a time. */
 #ifndef HONE_TUNER_ENGINE_H
 #define HONE_TUNER_ENGINE_H
 
@@ -31,7 +32,8 @@ typedef struct engine_answer {
     void *code; /* the engine's; given back by discard */
 } engine_answer;
 
-/* What is stored of a trial, with the room that its texts and samples point into. Not to be copied. */
+/* What is stored of a trial, with the room that its texts and samples point into. Not to be copied.
+ */
 typedef struct engine_result {
     store_result row;
     char reason[ENGINE_REASON_BYTES], counters[ENGINE_COUNTERS_BYTES];
@@ -46,8 +48,8 @@ typedef struct engine {
     hone_status (*submit)(void *state, const engine_trial *trial, uint64_t tag, hone_error *error);
     /* Wait for the next compile to end, in any order. HONE_BAD_ARGUMENT when none is under way. */
     hone_status (*wait)(void *state, engine_answer *out, hone_error *error);
-    /* Prove and time what was compiled; *out is whole whatever the verdict. A status other than HONE_OK ends the
-     * sweep: the device or this machine is at fault, not the candidate. */
+    /* Prove and time what was compiled; *out is whole whatever the verdict. A status other than
+     * HONE_OK ends the sweep: the device or this machine is at fault, not the candidate. */
     hone_status (*prove)(void *state, const engine_trial *trial, const engine_answer *answer,
                          engine_result *out, hone_error *error);
     void (*discard)(void *state, engine_answer *answer);

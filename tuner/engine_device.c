@@ -162,7 +162,8 @@ static void fill_result(const device_engine *e, const engine_trial *trial,
     }
 }
 
-/* Failures that are the candidate's: it does not fit, the driver refuses its code, or memory runs out. */
+/* Failures that are the candidate's: it does not fit, the driver refuses its code, or memory runs
+ * out. */
 static int32_t outcome_of(hone_status status)
 {
     static const struct {

@@ -1,6 +1,8 @@
-/* strategy.h - which candidates of a problem are tried, and in which order: one table of strategies.
+/* strategy.h - which candidates of a problem are tried, and in which order: one table of
+ * strategies.
  *
- * A strategy proposes legal configs of all templates that serve the problem, none twice, until it has no more. */
+ * A strategy proposes legal configs of all templates that serve the problem, none twice, until it
+ * has no more. */
 #ifndef HONE_TUNER_STRATEGY_H
 #define HONE_TUNER_STRATEGY_H
 
@@ -39,7 +41,8 @@ size_t strategy_len(void);
 const strategy *strategy_at(size_t index);
 const strategy *strategy_find(const char *name); /* NULL when unknown */
 
-/* Up to p->budget candidates of a strategy that does not learn, in its order. Caller frees *out with free(). */
+/* Up to p->budget candidates of a strategy that does not learn, in its order. Caller frees *out
+ * with free(). */
 hone_status strategy_collect(const strategy *s, const strategy_problem *p, candidate **out,
                              size_t *len, hone_error *error);
 

@@ -1,5 +1,6 @@
-/* strategy_model.c - the best by the performance model, and one in ten at random: what the model misjudges is
- * found only by trying it. The first is the analytical default, which every winner is compared with. */
+/* strategy_model.c - the best by the performance model, and one in ten at random: what the model
+ * misjudges is found only by trying it. The first is the analytical default, which every winner is
+ * compared with. */
 #include "tuner/strategy_random.h"
 
 #include "runtime/default.h"
@@ -62,8 +63,9 @@ static uint32_t distance(const default_choice *a, const default_choice *b)
     return a->m == b->m ? differ : DIFFERENT;
 }
 
-/* Of those that the model takes for as good as the best left, one unlike what was proposed; among equals one that
- * another problem has compiled, then the better ranked. The model's first list is full of near twins. */
+/* Of those that the model takes for as good as the best left, one unlike what was proposed; among
+ * equals one that another problem has compiled, then the better ranked. The model's first list is
+ * full of near twins. */
 static size_t pick(const modelled *s)
 {
     size_t best = s->ranked_len;

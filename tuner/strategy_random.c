@@ -3,8 +3,9 @@
 
 #include <stdlib.h>
 
-/* Draws in a row that give nothing new before the spaces count as used up. With n left of N the chance to
- * miss them all is (1 - n/N)^400: small spaces are used up, large ones never repeat that often. */
+/* Draws in a row that give nothing new before the spaces count as used up. With n left of N the
+ * chance to miss them all is (1 - n/N)^400: small spaces are used up, large ones never repeat that
+ * often. */
 #define REPEATS 400
 
 hone_status random_pool_open(const strategy_problem *p, random_pool *out, hone_error *error)

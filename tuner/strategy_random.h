@@ -1,4 +1,5 @@
-/* strategy_random.h - random draws without repetition, which other strategies mix into their own. */
+/* strategy_random.h - random draws without repetition, which other strategies mix into their own.
+ */
 #ifndef HONE_TUNER_STRATEGY_RANDOM_H
 #define HONE_TUNER_STRATEGY_RANDOM_H
 

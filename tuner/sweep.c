@@ -1,7 +1,8 @@
-/* sweep.c - the loop of a sweep: lay problems out, keep the compilers busy, try what is compiled in order.
+/* sweep.c - the loop of a sweep: lay problems out, keep the compilers busy, try what is compiled in
+ * order.
  *
- * Answers are used in the order of the tasks, whichever compile ends first, so that a sweep writes the same rows in
- * the same order with one worker or many. */
+ * Answers are used in the order of the tasks, whichever compile ends first, so that a sweep writes
+ * the same rows in the same order with one worker or many. */
 #include "tuner/sweep_state.h"
 
 #include <stdlib.h>
@@ -157,8 +158,8 @@ done:
     return status;
 }
 
-/* What is finished becomes a generation, also after a stop: it is proved. Nothing new makes none, but a sweep that
- * was killed before this point left winners that are not packed yet. */
+/* What is finished becomes a generation, also after a stop: it is proved. Nothing new makes none,
+ * but a sweep that was killed before this point left winners that are not packed yet. */
 static hone_status finish(sweep *s, hone_error *error)
 {
     hone_status status = HONE_OK;

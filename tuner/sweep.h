@@ -1,8 +1,8 @@
-/* sweep.h - tune problems on a device: every candidate compiled, proved, timed and committed, then a winner for each
- * problem and a new generation.
+/* sweep.h - tune problems on a device: every candidate compiled, proved, timed and committed, then
+ * a winner for each problem and a new generation.
  *
- * Resumes: what the store holds for this device and these templates is not done again. One thread at a time; compiles
- * run ahead in worker processes while the caller's thread proves. */
+ * Resumes: what the store holds for this device and these templates is not done again. One thread
+ * at a time; compiles run ahead in worker processes while the caller's thread proves. */
 #ifndef HONE_TUNER_SWEEP_H
 #define HONE_TUNER_SWEEP_H
 
@@ -40,14 +40,14 @@ typedef struct sweep_options {
 } sweep_options;
 
 typedef struct sweep_summary {
-    uint64_t problems, winners;           /* winners: problems that have one now, or that launch nothing */
-    uint64_t settled;                     /* problems that had nothing left to do */
+    uint64_t problems, winners; /* winners: problems that have one now, or that launch nothing */
+    uint64_t settled;           /* problems that had nothing left to do */
     uint64_t tried, ok, rejected, pruned; /* candidates of this run */
     uint64_t generation;                  /* 0: none was packed */
 } sweep_summary;
 
-/* HONE_CANCELLED when progress stopped it; *out is then filled as well. A problem that no template serves ends
- * without a winner: that is a result, not a failure. */
+/* HONE_CANCELLED when progress stopped it; *out is then filled as well. A problem that no template
+ * serves ends without a winner: that is a result, not a failure. */
 hone_status sweep_run(const sweep_options *options, sweep_summary *out, hone_error *error);
 
 #endif

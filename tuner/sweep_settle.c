@@ -1,4 +1,5 @@
-/* sweep_settle.c - the end of a problem: what spilled is tried only if nothing else is right, then a winner. */
+/* sweep_settle.c - the end of a problem: what spilled is tried only if nothing else is right, then
+ * a winner. */
 #include "tuner/sweep_state.h"
 #include "tuner/winner.h"
 

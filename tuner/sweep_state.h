@@ -68,7 +68,8 @@ hone_status sweep_lay_out(sweep *s, size_t group, hone_error *error);
 /* Begin the store's sweep and start the compiler, once there is something to do. */
 hone_status sweep_begin(sweep *s, hone_error *error);
 
-/* A task whose compile is answered: keep it back if it spills, else prove it, or say why not. Takes the task. */
+/* A task whose compile is answered: keep it back if it spills, else prove it, or say why not. Takes
+ * the task. */
 hone_status sweep_try(sweep *s, sweep_task *task, hone_error *error);
 /* Prove, time and commit a compiled task. Takes the task. */
 hone_status sweep_prove(sweep *s, sweep_task *task, hone_error *error);
@@ -82,7 +83,8 @@ hone_status sweep_settle(sweep *s, size_t group, hone_error *error);
 /* Tell progress; notes when the caller wants to stop. */
 void sweep_tell(sweep *s, size_t group, const char *doing);
 
-/* Whether a row was made with the template's text of today: only those count as done and can win. */
+/* Whether a row was made with the template's text of today: only those count as done and can win.
+ */
 bool sweep_is_current(const sweep *s, const store_row *row);
 store_key sweep_key(const sweep *s, const sweep_task *task);
 engine_trial sweep_trial(const sweep *s, const sweep_task *task);

@@ -1,4 +1,5 @@
-/* sweep_try.c - a compiled candidate: proved, timed and committed, or recorded with the reason why not. */
+/* sweep_try.c - a compiled candidate: proved, timed and committed, or recorded with the reason why
+ * not. */
 #include "tuner/sweep_state.h"
 
 #include <stdio.h>
@@ -25,7 +26,8 @@ static void tell_outcome(sweep *s, const sweep_task *task, int32_t outcome, cons
     sweep_tell(s, task->group, doing);
 }
 
-/* Another sweep of the same store has the candidate: its row will be among those that a winner is chosen from. */
+/* Another sweep of the same store has the candidate: its row will be among those that a winner is
+ * chosen from. */
 static hone_status skip(sweep *s)
 {
     s->done++;

@@ -92,8 +92,7 @@ START_TEST(a_long_log_is_cut_at_a_whole_character)
 }
 END_TEST
 
-/* ---- Answers
- * ------------------------------------------------------------------------------------- */
+/* ---- Answers --------------------------------------------------------------------------------- */
 
 static const char *const header_text = "/* header */", *const header_name = "device/x.cuh";
 static const jit_version version = {.nvrtc_version = 13000, .build = "aa"};
@@ -203,8 +202,7 @@ START_TEST(every_cut_answer_is_malformed)
 }
 END_TEST
 
-/* ---- The cache's key (cases.md 18, 25, 26, 27)
- * ---------------------------------------------------- */
+/* ---- The cache's key (cases.md 18, 25, 26, 27) ----------------------------------------------- */
 
 static const char *const changed_header = "/* Header */", *const changed_name = "device/y.cuh";
 

@@ -78,8 +78,7 @@ static hone_status look_up(const hone_runtime *rt, const char *text, hone_choice
     return hone_lookup(rt, &problem, out, NULL);
 }
 
-/* ---- Fallback
- * ------------------------------------------------------------------------------------ */
+/* ---- Fallback -------------------------------------------------------------------------------- */
 
 static const struct {
     const char *name, *prepared, *asked;
@@ -211,8 +210,7 @@ START_TEST(preparation_can_be_cancelled_and_repeated)
 }
 END_TEST
 
-/* ---- Keys (cases.md 18)
- * --------------------------------------------------------------------------- */
+/* ---- Keys (cases.md 18) ---------------------------------------------------------------------- */
 
 static const char *const keyed[] = {
     GEMM(64),
@@ -244,8 +242,7 @@ START_TEST(every_field_is_in_the_lookup_key_and_nothing_else)
 }
 END_TEST
 
-/* ---- Device kinds (cases.md 20)
- * -------------------------------------------------------------------- */
+/* ---- Device kinds (cases.md 20) -------------------------------------------------------------- */
 
 static const struct {
     const char *made_on, *asked_on;
@@ -326,8 +323,7 @@ START_TEST(a_winner_whose_config_no_longer_parses_is_a_miss)
 }
 END_TEST
 
-/* ---- Fingerprint
- * ------------------------------------------------------------------------------------ */
+/* ---- Fingerprint ----------------------------------------------------------------------------- */
 
 START_TEST(ranks_with_the_same_answers_have_the_same_fingerprint)
 {
@@ -350,8 +346,7 @@ START_TEST(ranks_with_the_same_answers_have_the_same_fingerprint)
 }
 END_TEST
 
-/* ---- Arguments
- * ---------------------------------------------------------------------------------------- */
+/* ---- Arguments ------------------------------------------------------------------------------- */
 
 static const hone_arg good_args[] = {{0x100000, 64 * 256},
                                      {0x200000, 64 * 2 * 4},

@@ -1,4 +1,5 @@
-/* fixture.h - a problem, a device and manifests from a few lines of text, for the suites of this folder. */
+/* fixture.h - a problem, a device and manifests from a few lines of text, for the suites of this
+ * folder. */
 #ifndef HONE_TESTS_TEMPLATES_FIXTURE_H
 #define HONE_TESTS_TEMPLATES_FIXTURE_H
 
