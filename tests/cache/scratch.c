@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -33,6 +34,26 @@ int scratch_journal(const scratch *s)
     int journal = bytes[18];
     free(bytes);
     return journal;
+}
+
+scratch scratch_here;
+hone_error scratch_error;
+
+static void set_up(void)
+{
+    scratch_error = (hone_error){.status = HONE_OK};
+    scratch_make(&scratch_here);
+}
+
+static void tear_down(void)
+{
+    chmod(scratch_here.folder, 0700); /* some tests close it */
+    scratch_remove(&scratch_here);
+}
+
+void scratch_fixture(TCase *tests)
+{
+    tcase_add_checked_fixture(tests, set_up, tear_down);
 }
 
 hone_problem scratch_problem(int i)

@@ -6,12 +6,20 @@
 #include "cache/store.h"
 #include "tests/support/folder.h"
 
+#include <check.h>
 #include <limits.h>
 
 typedef struct scratch {
     char folder[FOLDER_BYTES];
     char path[PATH_MAX]; /* of a store in it */
 } scratch;
+
+/* The folder and the error of the test that runs. */
+extern scratch scratch_here;
+extern hone_error scratch_error;
+
+/* Give each test of the case a folder of its own, and no error yet. */
+void scratch_fixture(TCase *tests);
 
 void scratch_make(scratch *s);
 void scratch_remove(scratch *s);

@@ -16,27 +16,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static scratch dir;
-static hone_error e;
-
-static void setup(void)
-{
-    memset(&e, 0, sizeof e);
-    scratch_make(&dir);
-}
-
-static void teardown(void)
-{
-    chmod(dir.folder, 0700);
-    scratch_remove(&dir);
-}
-
 START_TEST(every_winner_is_there_and_whole)
 {
     generation *g = NULL;
 
-    scratch_fill(dir.path, 700);
-    ck_assert_msg(generation_load(dir.path, &g, &e) == HONE_OK, "%s", e.message);
+    scratch_fill(scratch_here.path, 700);
+    ck_assert_msg(generation_load(scratch_here.path, &g, &scratch_error) == HONE_OK, "%s",
+                  scratch_error.message);
     ck_assert_uint_eq(generation_len(g), 700);
     ck_assert_uint_eq(generation_number(g), 1);
     for (size_t i = 0; i < generation_len(g); i++) {
@@ -56,20 +42,20 @@ START_TEST(the_same_winners_pack_to_the_same_digest_and_no_new_generation)
     scratch other;
 
     scratch_make(&other);
-    scratch_fill(dir.path, 20);
+    scratch_fill(scratch_here.path, 20);
     scratch_fill(other.path, 20);
-    ck_assert_int_eq(generation_load(dir.path, &a, &e), HONE_OK);
-    ck_assert_int_eq(generation_load(other.path, &b, &e), HONE_OK);
+    ck_assert_int_eq(generation_load(scratch_here.path, &a, &scratch_error), HONE_OK);
+    ck_assert_int_eq(generation_load(other.path, &b, &scratch_error), HONE_OK);
     ck_assert_mem_eq(generation_digest(a), generation_digest(b), 32);
     generation_free(a);
     generation_free(b);
 
     store *s = NULL;
     uint64_t number = 0;
-    ck_assert_int_eq(store_open(dir.path, STORE_WRITE, &s, &e), HONE_OK);
-    ck_assert_int_eq(store_pack(s, &number, &e), HONE_OK);
+    ck_assert_int_eq(store_open(scratch_here.path, STORE_WRITE, &s, &scratch_error), HONE_OK);
+    ck_assert_int_eq(store_pack(s, &number, &scratch_error), HONE_OK);
     ck_assert_uint_eq(number, 1);
-    ck_assert_int_eq(store_close(s, &e), HONE_OK);
+    ck_assert_int_eq(store_close(s, &scratch_error), HONE_OK);
     scratch_remove(&other);
 }
 END_TEST
@@ -79,9 +65,9 @@ START_TEST(a_store_without_a_generation_says_so)
     store *s = NULL;
     generation *g = NULL;
 
-    ck_assert_int_eq(store_open(dir.path, STORE_WRITE, &s, &e), HONE_OK);
-    ck_assert_int_eq(store_close(s, &e), HONE_OK);
-    ck_assert_int_eq(generation_load(dir.path, &g, &e), HONE_NOT_FOUND);
+    ck_assert_int_eq(store_open(scratch_here.path, STORE_WRITE, &s, &scratch_error), HONE_OK);
+    ck_assert_int_eq(store_close(s, &scratch_error), HONE_OK);
+    ck_assert_int_eq(generation_load(scratch_here.path, &g, &scratch_error), HONE_NOT_FOUND);
     ck_assert_ptr_null(g);
 }
 END_TEST
@@ -90,8 +76,8 @@ START_TEST(grades_tell_how_far_a_winner_can_be_trusted)
 {
     generation *g = NULL;
 
-    scratch_fill(dir.path, 1);
-    ck_assert_int_eq(generation_load(dir.path, &g, &e), HONE_OK);
+    scratch_fill(scratch_here.path, 1);
+    ck_assert_int_eq(generation_load(scratch_here.path, &g, &scratch_error), HONE_OK);
     const generation_winner *w = generation_at(g, 0);
     uint8_t text[32];
     memcpy(text, w->template_digest, sizeof text);
@@ -116,7 +102,7 @@ static int load_as_nobody(void *context)
     if (setgroups(0, NULL) != 0 || setgid(65534) != 0 || setuid(65534) != 0) {
         return 77;
     }
-    hone_status status = generation_load(dir.path, &g, &why);
+    hone_status status = generation_load(scratch_here.path, &g, &why);
     size_t len = g != NULL ? generation_len(g) : 0;
     generation_free(g);
     if (status == HONE_STORE_IO && strstr(why.message, "-wal") != NULL) {
@@ -133,8 +119,8 @@ static bool read_only(int expected)
         printf("SKIP: read-only as another user needs root to change users\n");
         return false;
     }
-    ck_assert_int_eq(chmod(dir.path, 0444), 0);
-    ck_assert_int_eq(chmod(dir.folder, 0555), 0);
+    ck_assert_int_eq(chmod(scratch_here.path, 0444), 0);
+    ck_assert_int_eq(chmod(scratch_here.folder, 0555), 0);
     int got = scratch_wait(scratch_spawn(load_as_nobody, NULL));
     if (got == 77) {
         printf("SKIP: this environment does not let us become another user\n");
@@ -161,24 +147,24 @@ static void into_wal(bool with_rows)
     sqlite3 *db = NULL;
     char saved[PATH_MAX], wal[PATH_MAX + 8], wal_saved[PATH_MAX + 8], shm[PATH_MAX + 8];
 
-    snprintf(saved, sizeof saved, "%s/saved.db", dir.folder);
-    snprintf(wal, sizeof wal, "%s-wal", dir.path);
-    snprintf(shm, sizeof shm, "%s-shm", dir.path);
-    snprintf(wal_saved, sizeof wal_saved, "%s/saved.db-wal", dir.folder);
-    ck_assert_int_eq(sqlite3_open(dir.path, &db), SQLITE_OK);
+    snprintf(saved, sizeof saved, "%s/saved.db", scratch_here.folder);
+    snprintf(wal, sizeof wal, "%s-wal", scratch_here.path);
+    snprintf(shm, sizeof shm, "%s-shm", scratch_here.path);
+    snprintf(wal_saved, sizeof wal_saved, "%s/saved.db-wal", scratch_here.folder);
+    ck_assert_int_eq(sqlite3_open(scratch_here.path, &db), SQLITE_OK);
     ck_assert_int_eq(sqlite3_exec(db,
                                   "PRAGMA journal_mode=WAL; PRAGMA wal_autocheckpoint=0;"
                                   "DELETE FROM winners WHERE id=1",
                                   NULL, NULL, NULL),
                      SQLITE_OK);
-    copy(dir.path, saved);
+    copy(scratch_here.path, saved);
     if (with_rows) {
         copy(wal, wal_saved);
     }
     sqlite3_close(db);
     unlink(wal);
     unlink(shm);
-    ck_assert_int_eq(rename(saved, dir.path), 0);
+    ck_assert_int_eq(rename(saved, scratch_here.path), 0);
     if (with_rows) {
         ck_assert_int_eq(rename(wal_saved, wal), 0);
     }
@@ -186,14 +172,14 @@ static void into_wal(bool with_rows)
 
 START_TEST(a_shipped_store_opens_in_a_read_only_folder)
 {
-    scratch_fill(dir.path, 5);
+    scratch_fill(scratch_here.path, 5);
     read_only(0);
 }
 END_TEST
 
 START_TEST(even_one_that_was_left_in_wal_mode)
 {
-    scratch_fill(dir.path, 5);
+    scratch_fill(scratch_here.path, 5);
     into_wal(false);
     read_only(0);
 }
@@ -201,7 +187,7 @@ END_TEST
 
 START_TEST(rows_in_a_leftover_wal_are_reported_not_left_out)
 {
-    scratch_fill(dir.path, 5);
+    scratch_fill(scratch_here.path, 5);
     into_wal(true);
     read_only(2);
 }
@@ -214,12 +200,12 @@ START_TEST(loading_keeps_no_descriptor_and_makes_no_file)
     int before = open("/dev/null", O_RDONLY);
 
     close(before);
-    scratch_fill(dir.path, 5);
-    ck_assert_int_eq(generation_load(dir.path, &g, &e), HONE_OK);
+    scratch_fill(scratch_here.path, 5);
+    ck_assert_int_eq(generation_load(scratch_here.path, &g, &scratch_error), HONE_OK);
     int after = open("/dev/null", O_RDONLY);
     close(after);
     ck_assert_int_eq(before, after);
-    snprintf(name, sizeof name, "%s-shm", dir.path);
+    snprintf(name, sizeof name, "%s-shm", scratch_here.path);
     ck_assert_int_ne(access(name, F_OK), 0);
     generation_free(g);
 }
@@ -230,7 +216,7 @@ int main(void)
     TCase *tests = tcase_create("generation");
 
     tcase_set_timeout(tests, 300);
-    tcase_add_checked_fixture(tests, setup, teardown);
+    scratch_fixture(tests);
     tcase_add_test(tests, every_winner_is_there_and_whole);
     tcase_add_test(tests, the_same_winners_pack_to_the_same_digest_and_no_new_generation);
     tcase_add_test(tests, a_store_without_a_generation_says_so);

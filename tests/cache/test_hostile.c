@@ -16,26 +16,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static scratch dir;
-static hone_error e;
-
-static void setup(void)
-{
-    memset(&e, 0, sizeof e);
-    scratch_make(&dir);
-}
-
-static void teardown(void)
-{
-    scratch_remove(&dir);
-}
-
 static void change(const char *sql)
 {
     sqlite3 *db = NULL;
     char *message = NULL;
 
-    ck_assert_int_eq(sqlite3_open(dir.path, &db), SQLITE_OK);
+    ck_assert_int_eq(sqlite3_open(scratch_here.path, &db), SQLITE_OK);
     ck_assert_msg(sqlite3_exec(db, sql, NULL, NULL, &message) == SQLITE_OK, "%s: %s", sql, message);
     sqlite3_close(db);
 }
@@ -77,14 +63,16 @@ START_TEST(a_file_that_is_not_quite_ours_is_refused)
     store *s = NULL;
     generation *g = NULL;
 
-    scratch_fill(dir.path, 2);
+    scratch_fill(scratch_here.path, 2);
     change(changed[_i].sql);
-    ck_assert_msg(store_open(dir.path, STORE_READ, &s, &e) == changed[_i].status, "%s: %s",
-                  changed[_i].name, e.message);
-    ck_assert_msg(store_open(dir.path, STORE_WRITE, &s, &e) == changed[_i].status, "%s: %s",
-                  changed[_i].name, e.message);
-    ck_assert_msg(generation_load(dir.path, &g, &e) == changed[_i].status, "%s: %s",
-                  changed[_i].name, e.message);
+    ck_assert_msg(store_open(scratch_here.path, STORE_READ, &s, &scratch_error) ==
+                      changed[_i].status,
+                  "%s: %s", changed[_i].name, scratch_error.message);
+    ck_assert_msg(store_open(scratch_here.path, STORE_WRITE, &s, &scratch_error) ==
+                      changed[_i].status,
+                  "%s: %s", changed[_i].name, scratch_error.message);
+    ck_assert_msg(generation_load(scratch_here.path, &g, &scratch_error) == changed[_i].status,
+                  "%s: %s", changed[_i].name, scratch_error.message);
     ck_assert_ptr_null(s);
     ck_assert_ptr_null(g);
 }
@@ -114,12 +102,12 @@ START_TEST(a_row_that_was_edited_is_counted_and_not_served)
     int rows = 0;
     store_health health;
 
-    scratch_fill(dir.path, 2);
+    scratch_fill(scratch_here.path, 2);
     change(edits[_i]);
-    ck_assert_int_eq(store_open(dir.path, STORE_READ, &s, &e), HONE_OK);
-    ck_assert_int_eq(store_candidates(s, NULL, count, &rows, &e), HONE_OK);
+    ck_assert_int_eq(store_open(scratch_here.path, STORE_READ, &s, &scratch_error), HONE_OK);
+    ck_assert_int_eq(store_candidates(s, NULL, count, &rows, &scratch_error), HONE_OK);
     ck_assert_int_le(rows, 1);
-    ck_assert_int_eq(store_check(s, &health, &e), HONE_OK);
+    ck_assert_int_eq(store_check(s, &health, &scratch_error), HONE_OK);
     ck_assert_uint_ge(health.quarantined, 1);
     store_close(s, NULL);
 }
@@ -130,20 +118,20 @@ START_TEST(an_edited_winner_is_not_packed_and_can_be_chosen_anew)
     store *s = NULL;
     generation *g = NULL;
 
-    scratch_fill(dir.path, 3);
+    scratch_fill(scratch_here.path, 3);
     change("UPDATE winners SET candidate=2 WHERE id=1");
-    ck_assert_int_eq(store_open(dir.path, STORE_WRITE, &s, &e), HONE_OK);
-    ck_assert_int_eq(store_pack(s, NULL, &e), HONE_OK);
-    ck_assert_int_eq(store_close(s, &e), HONE_OK);
-    ck_assert_int_eq(generation_load(dir.path, &g, &e), HONE_OK);
+    ck_assert_int_eq(store_open(scratch_here.path, STORE_WRITE, &s, &scratch_error), HONE_OK);
+    ck_assert_int_eq(store_pack(s, NULL, &scratch_error), HONE_OK);
+    ck_assert_int_eq(store_close(s, &scratch_error), HONE_OK);
+    ck_assert_int_eq(generation_load(scratch_here.path, &g, &scratch_error), HONE_OK);
     ck_assert_uint_eq(generation_len(g), 2);
     generation_free(g);
-    ck_assert_int_eq(store_open(dir.path, STORE_WRITE, &s, &e), HONE_OK);
-    ck_assert_msg(store_winner_set(s, 1, 1, 1, STORE_VERDICT_CLEAR, &e) == HONE_OK, "%s",
-                  e.message);
-    ck_assert_int_eq(store_pack(s, NULL, &e), HONE_OK);
-    ck_assert_int_eq(store_close(s, &e), HONE_OK);
-    ck_assert_int_eq(generation_load(dir.path, &g, &e), HONE_OK);
+    ck_assert_int_eq(store_open(scratch_here.path, STORE_WRITE, &s, &scratch_error), HONE_OK);
+    ck_assert_msg(store_winner_set(s, 1, 1, 1, STORE_VERDICT_CLEAR, &scratch_error) == HONE_OK,
+                  "%s", scratch_error.message);
+    ck_assert_int_eq(store_pack(s, NULL, &scratch_error), HONE_OK);
+    ck_assert_int_eq(store_close(s, &scratch_error), HONE_OK);
+    ck_assert_int_eq(generation_load(scratch_here.path, &g, &scratch_error), HONE_OK);
     ck_assert_uint_eq(generation_len(g), 3);
     generation_free(g);
 }
@@ -154,22 +142,22 @@ START_TEST(a_damaged_generation_falls_back_to_the_one_before)
     generation *g = NULL;
     store *s = NULL;
 
-    scratch_fill(dir.path, 2);
+    scratch_fill(scratch_here.path, 2);
     change("UPDATE candidates SET config='block_m=1' WHERE id=1"); /* one winner less */
-    ck_assert_int_eq(store_open(dir.path, STORE_WRITE, &s, &e), HONE_OK);
-    ck_assert_int_eq(store_pack(s, NULL, &e), HONE_OK);
-    ck_assert_int_eq(store_close(s, &e), HONE_OK);
-    ck_assert_int_eq(generation_load(dir.path, &g, &e), HONE_OK);
+    ck_assert_int_eq(store_open(scratch_here.path, STORE_WRITE, &s, &scratch_error), HONE_OK);
+    ck_assert_int_eq(store_pack(s, NULL, &scratch_error), HONE_OK);
+    ck_assert_int_eq(store_close(s, &scratch_error), HONE_OK);
+    ck_assert_int_eq(generation_load(scratch_here.path, &g, &scratch_error), HONE_OK);
     ck_assert_uint_eq(generation_number(g), 2);
     generation_free(g);
     change("UPDATE generations SET packed=zeroblob(length(packed)) WHERE number=2");
-    ck_assert_int_eq(generation_load(dir.path, &g, &e), HONE_OK);
+    ck_assert_int_eq(generation_load(scratch_here.path, &g, &scratch_error), HONE_OK);
     ck_assert_uint_eq(generation_number(g), 1);
     ck_assert_uint_eq(generation_len(g), 2);
     generation_free(g);
     g = NULL;
     change("UPDATE generations SET content=zeroblob(32) WHERE number=1");
-    ck_assert_int_eq(generation_load(dir.path, &g, &e), HONE_STORE_DAMAGED);
+    ck_assert_int_eq(generation_load(scratch_here.path, &g, &scratch_error), HONE_STORE_DAMAGED);
     ck_assert_ptr_null(g);
 }
 END_TEST
@@ -178,14 +166,18 @@ START_TEST(what_is_no_database_is_refused)
 {
     store *s = NULL;
 
-    file_write_text(dir.path,
+    file_write_text(scratch_here.path,
                     "SQLite format 3, or so it says; the rest is too short to be one. ........"
                     "...........................................................");
-    ck_assert_int_eq(store_open(dir.path, STORE_READ, &s, &e), HONE_STORE_FOREIGN);
-    ck_assert_int_eq(store_open(dir.path, STORE_WRITE, &s, &e), HONE_STORE_FOREIGN);
-    file_write_text(dir.path, "");
-    ck_assert_int_eq(store_open(dir.path, STORE_READ, &s, &e), HONE_STORE_FOREIGN);
-    ck_assert_int_eq(store_open(dir.folder, STORE_READ, &s, &e), HONE_STORE_IO);
+    ck_assert_int_eq(store_open(scratch_here.path, STORE_READ, &s, &scratch_error),
+                     HONE_STORE_FOREIGN);
+    ck_assert_int_eq(store_open(scratch_here.path, STORE_WRITE, &s, &scratch_error),
+                     HONE_STORE_FOREIGN);
+    file_write_text(scratch_here.path, "");
+    ck_assert_int_eq(store_open(scratch_here.path, STORE_READ, &s, &scratch_error),
+                     HONE_STORE_FOREIGN);
+    ck_assert_int_eq(store_open(scratch_here.folder, STORE_READ, &s, &scratch_error),
+                     HONE_STORE_IO);
     ck_assert_ptr_null(s);
 }
 END_TEST
@@ -195,27 +187,31 @@ START_TEST(a_writer_trusts_no_file_that_others_may_change)
     store *s = NULL;
     char other[PATH_MAX + 8];
 
-    scratch_fill(dir.path, 1);
-    chmod(dir.path, 0666);
-    ck_assert_int_eq(store_open(dir.path, STORE_WRITE, &s, &e), HONE_UNTRUSTED);
-    chmod(dir.path, 0600);
-    chmod(dir.folder, 0777);
-    ck_assert_int_eq(store_open(dir.path, STORE_WRITE, &s, &e), HONE_UNTRUSTED);
-    chmod(dir.folder, 0700);
-    snprintf(other, sizeof other, "%s.link", dir.path);
-    ck_assert_int_eq(link(dir.path, other), 0);
-    ck_assert_int_eq(store_open(dir.path, STORE_WRITE, &s, &e), HONE_UNTRUSTED);
+    scratch_fill(scratch_here.path, 1);
+    chmod(scratch_here.path, 0666);
+    ck_assert_int_eq(store_open(scratch_here.path, STORE_WRITE, &s, &scratch_error),
+                     HONE_UNTRUSTED);
+    chmod(scratch_here.path, 0600);
+    chmod(scratch_here.folder, 0777);
+    ck_assert_int_eq(store_open(scratch_here.path, STORE_WRITE, &s, &scratch_error),
+                     HONE_UNTRUSTED);
+    chmod(scratch_here.folder, 0700);
+    snprintf(other, sizeof other, "%s.link", scratch_here.path);
+    ck_assert_int_eq(link(scratch_here.path, other), 0);
+    ck_assert_int_eq(store_open(scratch_here.path, STORE_WRITE, &s, &scratch_error),
+                     HONE_UNTRUSTED);
     unlink(other);
-    ck_assert_int_eq(symlink(dir.path, other), 0);
-    ck_assert_int_eq(store_open(other, STORE_WRITE, &s, &e), HONE_UNTRUSTED);
+    ck_assert_int_eq(symlink(scratch_here.path, other), 0);
+    ck_assert_int_eq(store_open(other, STORE_WRITE, &s, &scratch_error), HONE_UNTRUSTED);
     unlink(other);
-    snprintf(other, sizeof other, "%s-wal", dir.path);
+    snprintf(other, sizeof other, "%s-wal", scratch_here.path);
     ck_assert_int_eq(symlink("/etc/passwd", other), 0);
-    ck_assert_int_eq(store_open(dir.path, STORE_WRITE, &s, &e), HONE_UNTRUSTED);
+    ck_assert_int_eq(store_open(scratch_here.path, STORE_WRITE, &s, &scratch_error),
+                     HONE_UNTRUSTED);
     unlink(other);
-    snprintf(other, sizeof other, "%s/pipe", dir.folder);
+    snprintf(other, sizeof other, "%s/pipe", scratch_here.folder);
     ck_assert_int_eq(mkfifo(other, 0600), 0);
-    ck_assert_int_eq(store_open(other, STORE_WRITE, &s, &e), HONE_UNTRUSTED);
+    ck_assert_int_eq(store_open(other, STORE_WRITE, &s, &scratch_error), HONE_UNTRUSTED);
     ck_assert_ptr_null(s);
 }
 END_TEST
@@ -225,10 +221,11 @@ START_TEST(a_reader_follows_links_to_its_file)
     char other[PATH_MAX + 8];
     generation *g = NULL;
 
-    scratch_fill(dir.path, 1);
-    snprintf(other, sizeof other, "%s.link", dir.path);
-    ck_assert_int_eq(symlink(dir.path, other), 0);
-    ck_assert_msg(generation_load(other, &g, &e) == HONE_OK, "%s", e.message);
+    scratch_fill(scratch_here.path, 1);
+    snprintf(other, sizeof other, "%s.link", scratch_here.path);
+    ck_assert_int_eq(symlink(scratch_here.path, other), 0);
+    ck_assert_msg(generation_load(other, &g, &scratch_error) == HONE_OK, "%s",
+                  scratch_error.message);
     generation_free(g);
 }
 END_TEST
@@ -238,10 +235,10 @@ START_TEST(a_path_is_a_name_and_never_syntax)
     char odd[PATH_MAX + 64];
     generation *g = NULL;
 
-    snprintf(odd, sizeof odd, "%s/50%%41 a?mode=memory#x'\".db", dir.folder);
+    snprintf(odd, sizeof odd, "%s/50%%41 a?mode=memory#x'\".db", scratch_here.folder);
     scratch_fill(odd, 1);
     ck_assert_int_eq(access(odd, F_OK), 0);
-    ck_assert_int_eq(generation_load(odd, &g, &e), HONE_OK);
+    ck_assert_int_eq(generation_load(odd, &g, &scratch_error), HONE_OK);
     generation_free(g);
 }
 END_TEST
@@ -261,7 +258,7 @@ int main(void)
     TCase *tests = tcase_create("hostile");
 
     tcase_set_timeout(tests, 60);
-    tcase_add_checked_fixture(tests, setup, teardown);
+    scratch_fixture(tests);
     tcase_add_loop_test(tests, a_file_that_is_not_quite_ours_is_refused, 0,
                         (int)ARRAY_LEN(changed));
     tcase_add_loop_test(tests, a_row_that_was_edited_is_counted_and_not_served, 0,

@@ -21,20 +21,6 @@
 #define MODULE_BYTES ((size_t)65536)
 #define PROCESSES    16
 
-static scratch dir;
-static hone_error e;
-
-static void setup(void)
-{
-    memset(&e, 0, sizeof e);
-    scratch_make(&dir);
-}
-
-static void teardown(void)
-{
-    scratch_remove(&dir);
-}
-
 static void key_of(int i, uint8_t key[DIGEST_BYTES])
 {
     digest d;
@@ -106,7 +92,7 @@ static stub stub_of(int milliseconds)
 {
     stub s = {.milliseconds = milliseconds};
 
-    snprintf(s.calls, sizeof s.calls, "%s/calls", dir.folder);
+    snprintf(s.calls, sizeof s.calls, "%s/calls", scratch_here.folder);
     return s;
 }
 
@@ -121,7 +107,8 @@ static kernel_cache *open_cache(uint64_t max_bytes)
 {
     kernel_cache *c = NULL;
 
-    ck_assert_msg(kernel_cache_open(dir.path, max_bytes, &c, &e) == HONE_OK, "%s", e.message);
+    ck_assert_msg(kernel_cache_open(scratch_here.path, max_bytes, &c, &scratch_error) == HONE_OK,
+                  "%s", scratch_error.message);
     return c;
 }
 
@@ -134,14 +121,15 @@ START_TEST(what_is_put_is_got_byte_for_byte)
 
     key_of(1, key);
     key_of(2, other);
-    ck_assert_int_eq(kernel_cache_get(c, key, &found, &got, &e), HONE_OK);
+    ck_assert_int_eq(kernel_cache_get(c, key, &found, &got, &scratch_error), HONE_OK);
     ck_assert(!found);
-    ck_assert_msg(kernel_cache_put(c, key, &put, &e) == HONE_OK, "%s", e.message);
-    ck_assert_int_eq(kernel_cache_get(c, other, &found, &got, &e), HONE_OK);
+    ck_assert_msg(kernel_cache_put(c, key, &put, &scratch_error) == HONE_OK, "%s",
+                  scratch_error.message);
+    ck_assert_int_eq(kernel_cache_get(c, other, &found, &got, &scratch_error), HONE_OK);
     ck_assert(!found);
     kernel_cache_close(c);
     c = open_cache(0);
-    ck_assert_int_eq(kernel_cache_get(c, key, &found, &got, &e), HONE_OK);
+    ck_assert_int_eq(kernel_cache_get(c, key, &found, &got, &scratch_error), HONE_OK);
     ck_assert(found);
     ck_assert(same(&put, &got));
     ck_assert_double_eq(got.compile_ms, 12.5);
@@ -159,12 +147,13 @@ START_TEST(without_a_cache_everything_is_made_and_nothing_fails)
     bool found = true, made = false;
     kernel_cache_stats stats;
 
-    ck_assert_int_eq(kernel_cache_get(NULL, key, &found, &got, &e), HONE_OK);
+    ck_assert_int_eq(kernel_cache_get(NULL, key, &found, &got, &scratch_error), HONE_OK);
     ck_assert(!found);
-    ck_assert_int_eq(kernel_cache_make(NULL, key, 100, make, &s, &got, &made, &e), HONE_OK);
+    ck_assert_int_eq(kernel_cache_make(NULL, key, 100, make, &s, &got, &made, &scratch_error),
+                     HONE_OK);
     ck_assert(made);
-    ck_assert_int_eq(kernel_cache_put(NULL, key, &got, &e), HONE_OK);
-    ck_assert_int_eq(kernel_cache_measure(NULL, &stats, &e), HONE_OK);
+    ck_assert_int_eq(kernel_cache_put(NULL, key, &got, &scratch_error), HONE_OK);
+    ck_assert_int_eq(kernel_cache_measure(NULL, &stats, &scratch_error), HONE_OK);
     ck_assert_uint_eq(stats.entries, 0);
     kernel_entry_free(&got);
     kernel_cache_close(NULL);
@@ -189,7 +178,7 @@ static int race(void *context)
     if (read(r->gate, &byte, 1) != 0) {
         return 9;
     }
-    if (kernel_cache_open(dir.path, 0, &c, NULL) != HONE_OK) {
+    if (kernel_cache_open(scratch_here.path, 0, &c, NULL) != HONE_OK) {
         return 1;
     }
     if (kernel_cache_make(c, key, 10000, make, (void *)&r->s, &got, NULL, NULL) != HONE_OK) {
@@ -301,13 +290,15 @@ START_TEST(a_failed_compile_keeps_nothing_and_says_the_same_to_all)
     key_of(1, key);
     s.status = HONE_COMPILE;
     for (int i = 0; i < 2; i++) {
-        ck_assert_int_eq(kernel_cache_make(c, key, 100, make, &s, &got, NULL, &e), HONE_COMPILE);
-        ck_assert_str_eq(e.message, "error: expected a ;");
+        ck_assert_int_eq(kernel_cache_make(c, key, 100, make, &s, &got, NULL, &scratch_error),
+                         HONE_COMPILE);
+        ck_assert_str_eq(scratch_error.message, "error: expected a ;");
     }
     s.status = HONE_OK;
     s.empty = true;
-    ck_assert_int_eq(kernel_cache_make(c, key, 100, make, &s, &got, NULL, &e), HONE_COMPILE);
-    ck_assert_int_eq(kernel_cache_measure(c, &stats, &e), HONE_OK);
+    ck_assert_int_eq(kernel_cache_make(c, key, 100, make, &s, &got, NULL, &scratch_error),
+                     HONE_COMPILE);
+    ck_assert_int_eq(kernel_cache_measure(c, &stats, &scratch_error), HONE_OK);
     ck_assert_uint_eq(stats.entries, 0);
     ck_assert_int_eq(calls(&s), 3);
     kernel_cache_close(c);
@@ -322,7 +313,7 @@ static void fill(int count)
     for (int i = 0; i < count; i++) {
         kernel_entry m = module_of((uint64_t)i);
         key_of(i, key);
-        ck_assert_int_eq(kernel_cache_put(c, key, &m, &e), HONE_OK);
+        ck_assert_int_eq(kernel_cache_put(c, key, &m, &scratch_error), HONE_OK);
         kernel_entry_free(&m);
     }
     kernel_cache_close(c);
@@ -332,7 +323,7 @@ static void fill(int count)
 static void damage(uint64_t *seed)
 {
     uint8_t bytes[512];
-    int fd = open(dir.path, O_RDWR);
+    int fd = open(scratch_here.path, O_RDWR);
     struct stat st;
 
     ck_assert_int_eq(fstat(fd, &st), 0);
@@ -363,17 +354,20 @@ START_TEST(damage_is_a_miss_that_heals_never_other_code)
         fill(4);
         damage(&seed);
         kernel_cache *c = NULL;
-        ck_assert_msg(kernel_cache_open(dir.path, 0, &c, &e) == HONE_OK, "%s", e.message);
+        ck_assert_msg(kernel_cache_open(scratch_here.path, 0, &c, &scratch_error) == HONE_OK, "%s",
+                      scratch_error.message);
         for (int i = 0; i < 4; i++) {
             kernel_entry got = {0}, want = module_of((uint64_t)i);
             bool found = false;
             key_of(i, key);
-            ck_assert_msg(kernel_cache_get(c, key, &found, &got, &e) == HONE_OK, "%s", e.message);
+            ck_assert_msg(kernel_cache_get(c, key, &found, &got, &scratch_error) == HONE_OK, "%s",
+                          scratch_error.message);
             ck_assert(!found || same(&got, &want));
             misses += found ? 0 : 1;
-            ck_assert_msg(kernel_cache_put(c, key, &want, &e) == HONE_OK, "%s", e.message);
+            ck_assert_msg(kernel_cache_put(c, key, &want, &scratch_error) == HONE_OK, "%s",
+                          scratch_error.message);
             kernel_entry_free(&got);
-            ck_assert_int_eq(kernel_cache_get(c, key, &found, &got, &e), HONE_OK);
+            ck_assert_int_eq(kernel_cache_get(c, key, &found, &got, &scratch_error), HONE_OK);
             ck_assert(found);
             kernel_entry_free(&got);
             kernel_entry_free(&want);
@@ -395,17 +389,17 @@ START_TEST(past_the_cap_the_oldest_goes)
     for (int i = 0; i < 20; i++) {
         kernel_entry m = module_of((uint64_t)i);
         key_of(i, key);
-        ck_assert_int_eq(kernel_cache_put(c, key, &m, &e), HONE_OK);
+        ck_assert_int_eq(kernel_cache_put(c, key, &m, &scratch_error), HONE_OK);
         kernel_entry_free(&m);
     }
-    ck_assert_int_eq(kernel_cache_measure(c, &stats, &e), HONE_OK);
+    ck_assert_int_eq(kernel_cache_measure(c, &stats, &scratch_error), HONE_OK);
     ck_assert_uint_le(stats.bytes, 5 * MODULE_BYTES);
     ck_assert_uint_eq(stats.entries, 4); /* each a little over MODULE_BYTES */
     key_of(0, key);
-    ck_assert_int_eq(kernel_cache_get(c, key, &found, &got, &e), HONE_OK);
+    ck_assert_int_eq(kernel_cache_get(c, key, &found, &got, &scratch_error), HONE_OK);
     ck_assert(!found);
     key_of(19, key);
-    ck_assert_int_eq(kernel_cache_get(c, key, &found, &got, &e), HONE_OK);
+    ck_assert_int_eq(kernel_cache_get(c, key, &found, &got, &scratch_error), HONE_OK);
     ck_assert(found);
     kernel_entry_free(&got);
     kernel_cache_close(c);
@@ -426,14 +420,14 @@ START_TEST(a_full_disk_still_gives_the_kernel_and_keeps_no_part_of_it)
     ck_assert_int_eq(getrlimit(RLIMIT_FSIZE, &was), 0);
     small.rlim_max = was.rlim_max;
     ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &small), 0);
-    ck_assert_msg(kernel_cache_make(c, key, 100, make, &s, &got, NULL, &e) == HONE_OK, "%s",
-                  e.message);
+    ck_assert_msg(kernel_cache_make(c, key, 100, make, &s, &got, NULL, &scratch_error) == HONE_OK,
+                  "%s", scratch_error.message);
     ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &was), 0);
     ck_assert(same(&got, &want));
     kernel_entry_free(&got);
     kernel_cache_close(c);
     c = open_cache(0);
-    ck_assert_int_eq(kernel_cache_get(c, key, &found, &got, &e), HONE_OK);
+    ck_assert_int_eq(kernel_cache_get(c, key, &found, &got, &scratch_error), HONE_OK);
     ck_assert(!found);
     kernel_cache_close(c);
     kernel_entry_free(&want);
@@ -445,11 +439,12 @@ START_TEST(a_strangers_file_is_set_aside)
     kernel_cache *c = NULL;
     char bad[PATH_MAX + 8];
 
-    file_write_text(dir.path,
+    file_write_text(scratch_here.path,
                     "this is no database, but long enough to be taken for one by its size alone");
-    ck_assert_msg(kernel_cache_open(dir.path, 0, &c, &e) == HONE_OK, "%s", e.message);
+    ck_assert_msg(kernel_cache_open(scratch_here.path, 0, &c, &scratch_error) == HONE_OK, "%s",
+                  scratch_error.message);
     kernel_cache_close(c);
-    snprintf(bad, sizeof bad, "%s.bad", dir.path);
+    snprintf(bad, sizeof bad, "%s.bad", scratch_here.path);
     ck_assert_int_eq(access(bad, F_OK), 0);
 }
 END_TEST
@@ -458,11 +453,11 @@ START_TEST(a_folder_that_others_may_enter_is_not_trusted_with_code)
 {
     kernel_cache *c = NULL;
 
-    ck_assert_int_eq(chmod(dir.folder, 0755), 0);
-    ck_assert_int_eq(kernel_cache_open(dir.path, 0, &c, &e), HONE_UNTRUSTED);
-    ck_assert_int_eq(chmod(dir.folder, 0700), 0);
-    ck_assert_int_eq(symlink("/etc/passwd", dir.path), 0);
-    ck_assert_int_eq(kernel_cache_open(dir.path, 0, &c, &e), HONE_UNTRUSTED);
+    ck_assert_int_eq(chmod(scratch_here.folder, 0755), 0);
+    ck_assert_int_eq(kernel_cache_open(scratch_here.path, 0, &c, &scratch_error), HONE_UNTRUSTED);
+    ck_assert_int_eq(chmod(scratch_here.folder, 0700), 0);
+    ck_assert_int_eq(symlink("/etc/passwd", scratch_here.path), 0);
+    ck_assert_int_eq(kernel_cache_open(scratch_here.path, 0, &c, &scratch_error), HONE_UNTRUSTED);
     ck_assert_ptr_null(c);
 }
 END_TEST
@@ -472,7 +467,7 @@ int main(void)
     TCase *tests = tcase_create("kernel_cache");
 
     tcase_set_timeout(tests, 120);
-    tcase_add_checked_fixture(tests, setup, teardown);
+    scratch_fixture(tests);
     tcase_add_test(tests, what_is_put_is_got_byte_for_byte);
     tcase_add_test(tests, without_a_cache_everything_is_made_and_nothing_fails);
     tcase_add_test(tests, sixteen_processes_that_want_one_kernel_compile_it_once);

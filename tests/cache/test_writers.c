@@ -20,20 +20,6 @@
 #define ROUNDS  50
 #define KILLS   100
 
-static scratch dir;
-static hone_error e;
-
-static void setup(void)
-{
-    memset(&e, 0, sizeof e);
-    scratch_make(&dir);
-}
-
-static void teardown(void)
-{
-    scratch_remove(&dir);
-}
-
 /* A child that waits at a gate, opens the store, adds candidate `number` and closes. */
 typedef struct opener {
     int gate, number;
@@ -54,7 +40,7 @@ static int open_and_add(void *context)
     if (read(o->gate, &byte, 1) != 0) {
         return 9;
     }
-    hone_status status = store_open(dir.path, STORE_WRITE, &s, &why);
+    hone_status status = store_open(scratch_here.path, STORE_WRITE, &s, &why);
     if (status == HONE_OK) {
         status = store_sweep_begin(s, &sweep, &sweep_id, &why);
     }
@@ -89,12 +75,13 @@ static int count_rows(void)
     int rows = 0;
     store_health health;
 
-    ck_assert_msg(store_open(dir.path, STORE_READ, &s, &e) == HONE_OK, "%s", e.message);
-    ck_assert_int_eq(store_candidates(s, NULL, count_one, &rows, &e), HONE_OK);
-    ck_assert_int_eq(store_check(s, &health, &e), HONE_OK);
+    ck_assert_msg(store_open(scratch_here.path, STORE_READ, &s, &scratch_error) == HONE_OK, "%s",
+                  scratch_error.message);
+    ck_assert_int_eq(store_candidates(s, NULL, count_one, &rows, &scratch_error), HONE_OK);
+    ck_assert_int_eq(store_check(s, &health, &scratch_error), HONE_OK);
     ck_assert(health.intact);
     ck_assert_uint_eq(health.quarantined, 0);
-    ck_assert_int_eq(store_close(s, &e), HONE_OK);
+    ck_assert_int_eq(store_close(s, &scratch_error), HONE_OK);
     return rows;
 }
 
@@ -104,8 +91,9 @@ static void race(int rounds, bool made_before)
         int gate[2], children[OPENERS];
         store *s = NULL;
         if (made_before) { /* and closed: in DELETE mode, to be switched to WAL by all of them */
-            ck_assert_int_eq(store_open(dir.path, STORE_WRITE, &s, &e), HONE_OK);
-            ck_assert_int_eq(store_close(s, &e), HONE_OK);
+            ck_assert_int_eq(store_open(scratch_here.path, STORE_WRITE, &s, &scratch_error),
+                             HONE_OK);
+            ck_assert_int_eq(store_close(s, &scratch_error), HONE_OK);
         }
         ck_assert_int_eq(pipe2(gate, O_CLOEXEC), 0);
         for (int i = 0; i < OPENERS; i++) {
@@ -123,8 +111,8 @@ static void race(int rounds, bool made_before)
         }
         close(gate[0]);
         ck_assert_int_eq(count_rows(), OPENERS);
-        ck_assert_int_eq(scratch_journal(&dir), 1);
-        ck_assert_int_eq(unlink(dir.path), 0);
+        ck_assert_int_eq(scratch_journal(&scratch_here), 1);
+        ck_assert_int_eq(unlink(scratch_here.path), 0);
     }
 }
 
@@ -166,7 +154,7 @@ static int sweep_on(void *context)
     char config[64];
     store_state state;
 
-    if (store_open(dir.path, STORE_WRITE, &s, NULL) != HONE_OK ||
+    if (store_open(scratch_here.path, STORE_WRITE, &s, NULL) != HONE_OK ||
         store_sweep_begin(s, &sweep, &sweep_id, NULL) != HONE_OK ||
         store_device_id(s, &kind, &device, NULL) != HONE_OK ||
         store_problem_id(s, &p, &problem, NULL) != HONE_OK) {
@@ -220,13 +208,14 @@ START_TEST(no_acknowledged_row_is_lost_to_a_kill)
             acknowledged += rows;
         }
         close(pipe_ends[0]);
-        if (access(dir.path, F_OK) != 0) {
+        if (access(scratch_here.path, F_OK) != 0) {
             continue; /* killed before it made the file */
         }
         /* Opening for writing is what takes a crash up. */
-        ck_assert_msg(store_open(dir.path, STORE_WRITE, &s, &e) == HONE_OK, "%s", e.message);
-        ck_assert_int_eq(store_candidates(s, NULL, count_done, counts, &e), HONE_OK);
-        ck_assert_int_eq(store_close(s, &e), HONE_OK);
+        ck_assert_msg(store_open(scratch_here.path, STORE_WRITE, &s, &scratch_error) == HONE_OK,
+                      "%s", scratch_error.message);
+        ck_assert_int_eq(store_candidates(s, NULL, count_done, counts, &scratch_error), HONE_OK);
+        ck_assert_int_eq(store_close(s, &scratch_error), HONE_OK);
         ck_assert_uint_ge((uint64_t)counts[0], acknowledged);
         /* Committed but not yet told when killed: at most the batch. In flight: the one being
          * tried. */
@@ -246,7 +235,7 @@ static int hold_lock(void *context)
     struct timespec t = {1, 0};
     const int *told = context;
 
-    if (sqlite3_open(dir.path, &db) != SQLITE_OK ||
+    if (sqlite3_open(scratch_here.path, &db) != SQLITE_OK ||
         sqlite3_exec(db, "BEGIN IMMEDIATE", NULL, NULL, NULL) != SQLITE_OK ||
         write(told[1], "x", 1) != 1) {
         return 1;
@@ -262,7 +251,7 @@ START_TEST(a_lock_that_is_held_for_a_second_is_waited_for)
     int told[2], gate[2];
     char byte;
 
-    scratch_fill(dir.path, 1);
+    scratch_fill(scratch_here.path, 1);
     ck_assert_int_eq(pipe(told), 0);
     ck_assert_int_eq(pipe(gate), 0);
     close(gate[1]);
@@ -272,7 +261,7 @@ START_TEST(a_lock_that_is_held_for_a_second_is_waited_for)
     ck_assert_int_eq(open_and_add(&o), 0);
     ck_assert_int_eq(scratch_wait(holder), 0);
     ck_assert_int_eq(count_rows(), 2);
-    ck_assert_int_eq(scratch_journal(&dir), 1);
+    ck_assert_int_eq(scratch_journal(&scratch_here), 1);
 }
 END_TEST
 
@@ -287,7 +276,7 @@ static int write_many(void *context)
     hone_problem p = scratch_problem(o->number);
     char config[64];
 
-    if (store_open(dir.path, STORE_WRITE, &s, NULL) != HONE_OK ||
+    if (store_open(scratch_here.path, STORE_WRITE, &s, NULL) != HONE_OK ||
         store_sweep_begin(s, &sweep, &sweep_id, NULL) != HONE_OK ||
         store_device_id(s, &kind, &device, NULL) != HONE_OK ||
         store_problem_id(s, &p, &problem, NULL) != HONE_OK) {
@@ -316,7 +305,7 @@ START_TEST(many_writers_wait_for_each_other_and_none_is_refused)
         ck_assert_int_eq(scratch_wait(children[i]), 0);
     }
     ck_assert_int_eq(count_rows(), OPENERS * 40);
-    ck_assert_int_eq(scratch_journal(&dir), 1);
+    ck_assert_int_eq(scratch_journal(&scratch_here), 1);
 }
 END_TEST
 
@@ -325,7 +314,7 @@ int main(void)
     TCase *tests = tcase_create("writers");
 
     tcase_set_timeout(tests, 240);
-    tcase_add_checked_fixture(tests, setup, teardown);
+    scratch_fixture(tests);
     tcase_add_test(tests, sixteen_processes_open_a_fresh_store_at_once);
     tcase_add_test(tests, sixteen_processes_open_a_closed_store_at_once);
     tcase_add_test(tests, no_acknowledged_row_is_lost_to_a_kill);
