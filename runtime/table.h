@@ -105,10 +105,12 @@ static inline table_lanes table_load(const void *bytes)
 /* XXH3's step for short keys: 16 bytes, whitened, multiplied, both halves of the product folded. */
 static inline uint64_t table_mix(const void *bytes, uint64_t a, uint64_t b)
 {
-    uint64_t half[2];
+    uint64_t low, high;
 
-    memcpy(half, bytes, sizeof half);
-    const unsigned __int128 product = (unsigned __int128)(half[0] ^ a) * (half[1] ^ b);
+    /* One by one: a copy of both at once goes through a vector register and back through memory. */
+    memcpy(&low, bytes, sizeof low);
+    memcpy(&high, (const uint8_t *)bytes + 8, sizeof high);
+    const unsigned __int128 product = (unsigned __int128)(low ^ a) * (high ^ b);
     return (uint64_t)product ^ (uint64_t)(product >> 64);
 }
 
@@ -192,15 +194,19 @@ static inline uint32_t *table_find_slot(const table *t, const uint8_t *key, uint
 }
 
 /* The entry of exactly this problem, or NULL. The hot path: hash, compare, nothing else. The form
- * is found beside the entry, not through it, so that neither waits for the other. */
+ * is found beside the entry, not through it, and the entry is under way while forms are compared.
+ */
 static inline const table_entry *table_find_len(const table *t, const hone_problem *problem,
                                                 size_t key_len)
 {
     const uint8_t *key = (const uint8_t *)&problem->as;
+    const uint64_t head_hash = table_head_hash(key);
     const uint64_t form_hash = table_form_hash(problem->op, key, key_len);
-    const uint32_t form = table_find_form(t, problem->op, key, key_len, form_hash);
-    const uint32_t *slot = table_find_slot(t, key, form, form_hash + table_head_hash(key));
+    const uint64_t hash = head_hash + form_hash;
 
+    __builtin_prefetch(&t->entries[t->slots[hash & t->mask]]);
+    const uint32_t form = table_find_form(t, problem->op, key, key_len, form_hash);
+    const uint32_t *slot = table_find_slot(t, key, form, hash);
     return *slot != 0 ? &t->entries[*slot] : NULL;
 }
 
