@@ -58,6 +58,26 @@ static size_t finished(const char *store)
 #define LONG_TUNE                                                                                  \
     "--budget 400 --device emu:h20 --store long.db --problem " FLOW_KV " --problem " FLOW_ACT
 
+/* ---- Two at once. --------------------------------------------------------------------------- */
+
+#define SHARED_TUNE                                                                                \
+    "exec \"$HONE\" tune --budget 12 --device emu:h20 --store shared.db --problem " FLOW_KV        \
+    " --problem " FLOW_ACT
+
+START_TEST(two_sweeps_share_a_store_and_its_work)
+{
+    const pid_t one = program_start(&here, "one", SHARED_TUNE),
+                two = program_start(&here, "two", SHARED_TUNE);
+    program_run first = program_wait(&here, "one", one), second = program_wait(&here, "two", two);
+
+    ck_assert_msg(first.exit_status == 0, "exit %d: %.1000s", first.exit_status, first.err);
+    ck_assert_msg(second.exit_status == 0, "exit %d: %.1000s", second.exit_status, second.err);
+    program_free(&first);
+    program_free(&second);
+    ck_assert_uint_eq(finished("shared.db"), 24); /* each candidate once */
+}
+END_TEST
+
 static const int stops[] = {SIGINT, SIGTERM};
 
 START_TEST(an_interrupted_sweep_ends_well_and_goes_on)
@@ -186,6 +206,7 @@ int main(void)
     TCase *tests = tcase_create("trouble");
 
     tcase_add_unchecked_fixture(tests, setup, teardown);
+    tcase_add_test(tests, two_sweeps_share_a_store_and_its_work);
     tcase_add_loop_test(tests, an_interrupted_sweep_ends_well_and_goes_on, 0,
                         sizeof stops / sizeof stops[0]);
     tcase_add_loop_test(tests, a_damaged_store_never_answers_wrongly, 0, DAMAGES);
