@@ -108,9 +108,12 @@ static void run_open(run *r, const char *text, inputs_kind kind)
 static void run_verify(run *r, uint64_t ctas_run, uint64_t ctas_total)
 {
     hone_error error = {0};
-    verify_request request = {&r->problem, &r->in, (const uint8_t *const *)r->out.image,
-                              36.0,        false,  ctas_run,
-                              ctas_total};
+    const verify_request request = {.problem = &r->problem,
+                                    .before = &r->in,
+                                    .after = (const uint8_t *const *)r->out.image,
+                                    .tolerance = 36.0,
+                                    .ctas_run = ctas_run,
+                                    .ctas_total = ctas_total};
 
     ck_assert_msg(verify_outputs(&request, &r->result, &error) == HONE_OK, "%s", error.message);
 }
