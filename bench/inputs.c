@@ -6,6 +6,7 @@
 #include "core/numfmt.h"
 #include "core/random.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -60,13 +61,61 @@ done:
     return status;
 }
 
-/* Distinct slots: a walk with a step that shares no divisor with the cache's size, corners first.
- */
-static void fill_slots(const hone_kv_quant *p, uint64_t seed, int64_t *slots)
+/* Slots where a kernel goes wrong first. On a cache of one page the last two are one. */
+typedef enum slot_corner {
+    CORNER_LAST,
+    CORNER_MINUS,
+    CORNER_PAST,
+    CORNER_LEAST,
+    CORNER_PAGE_END,
+    CORNERS
+} slot_corner;
+
+static int64_t corner_slot(const hone_kv_quant *p, slot_corner corner)
 {
-    int64_t capacity = p->pages * p->page_size, step = 1, at = 0, left = capacity;
-    const int64_t corners[] = {p->page_size - 1, -1, capacity, capacity - 1};
-    int64_t corner_len = p->tokens < 8 ? 1 : (int64_t)ARRAY_LEN(corners);
+    const int64_t slots[CORNERS] = {[CORNER_LAST] = p->pages * p->page_size - 1,
+                                    [CORNER_MINUS] = -1,
+                                    [CORNER_PAST] = p->pages * p->page_size,
+                                    [CORNER_LEAST] = INT64_MIN,
+                                    [CORNER_PAGE_END] = p->page_size - 1};
+
+    return corner == CORNER_PAGE_END && p->pages == 1 ? -1 : slots[corner];
+}
+
+/* What the first of few tokens gets, so that all kinds together see every corner; CORNERS: any
+ * slot. */
+static slot_corner only_corner(inputs_kind kind)
+{
+    static const slot_corner corner[INPUTS_KINDS] = {
+        [INPUTS_NORMAL] = CORNER_MINUS,
+        [INPUTS_HOLES] = CORNER_LAST,
+        [INPUTS_EXTREMES] = CORNER_PAGE_END,
+        [INPUTS_WIDE] = CORNERS,
+        [INPUTS_TINY] = CORNERS,
+        [INPUTS_ZEROS] = CORNER_PAST,
+        [INPUTS_ONES] = CORNER_LEAST,
+        [INPUTS_SPECIALS] = CORNERS,
+    };
+
+    return corner[kind];
+}
+
+static bool is_corner(const hone_kv_quant *p, int64_t slot)
+{
+    for (slot_corner c = CORNER_LAST; c < CORNERS; c++) {
+        if (slot == corner_slot(p, c)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Distinct slots: corners first, then a walk with a step that shares no divisor with the cache's
+ * size. */
+static void fill_slots(const hone_kv_quant *p, inputs_kind kind, uint64_t seed, int64_t *slots)
+{
+    int64_t capacity = p->pages * p->page_size, step = 1, at = 0, left = capacity, done = 0;
+    slot_corner only = only_corner(kind);
 
     if (capacity > 1) {
         step = 1 + (int64_t)(random_next(&seed) % (uint64_t)capacity);
@@ -75,15 +124,18 @@ static void fill_slots(const hone_kv_quant *p, uint64_t seed, int64_t *slots)
         }
         at = (int64_t)(random_next(&seed) % (uint64_t)capacity);
     }
-    for (int64_t i = 0; i < p->tokens; i++) {
-        slots[i] = i < corner_len ? corners[i] : -1;
-        if (i == 3 && corner_len > 3 && corners[3] == corners[0]) {
-            slots[i] = -1; /* one page: the same slot */
+    if (p->tokens >= INPUTS_MANY_TOKENS) {
+        for (; done < CORNERS; done++) {
+            slots[done] = corner_slot(p, (slot_corner)done);
         }
-        while (i >= corner_len && left > 0 && slots[i] == -1) {
-            slots[i] = at == corners[0] || (corner_len > 3 && at == corners[3]) ? -1 : at;
+    } else if (only != CORNERS && p->tokens > 0) {
+        slots[done++] = corner_slot(p, only);
+    }
+    for (; done < p->tokens; done++) {
+        slots[done] = -1;
+        for (; left > 0 && slots[done] == -1; left--) {
+            slots[done] = is_corner(p, at) ? -1 : at;
             at = (at + step) % capacity;
-            left--;
         }
     }
 }
@@ -98,7 +150,7 @@ static hone_status fill_kv(const hone_kv_quant *p, inputs_kind kind, uint64_t se
     TRY(record_layout_of(&p->record, p->page_size, &layout, error));
     TRY(inputs_fill_plain((hone_dtype)p->in, (uint64_t)p->tokens * (uint64_t)layout.input_dims, 32,
                           kind, seed, in->image[0], error));
-    fill_slots(p, seed + 1, (int64_t *)(void *)in->image[1]);
+    fill_slots(p, kind, seed + 1, (int64_t *)(void *)in->image[1]);
     memset(in->image[2], VERIFY_RED_ZONE_BYTE, in->operand[2].bytes);
     memcpy(in->image[3], &dropped, sizeof dropped);
 done:
@@ -157,6 +209,49 @@ void inputs_free(inputs *in)
         free(in->image[i]);
     }
     memset(in, 0, sizeof *in);
+}
+
+/* One scale times a power of two; padding, which is NaN, stays. */
+static void rescale(hone_dtype dtype, uint8_t *scales, uint64_t index, int exponent)
+{
+    float scale = numfmt_decode(dtype, scales, index);
+
+    if (scale == scale) {
+        scale = ldexpf(scale, exponent);
+        numfmt_encode(dtype, scales, index, scale);
+    }
+}
+
+hone_status inputs_rescale(const hone_fp8_gemm *p, const inputs *in, uint64_t seed, inputs *out,
+                           hone_error *error)
+{
+    inputs made = *in;
+
+    for (size_t i = 1; i <= 3; i += 2) {
+        hone_dtype dtype = (hone_dtype)(i == 1 ? p->recipe.a.scale : p->recipe.b.scale);
+        uint64_t width = (uint64_t)numfmt_dtype_bits(dtype) / 8;
+        made.image[i] = malloc(in->operand[i].bytes + 8);
+        if (made.image[i] == NULL) {
+            free(i == 3 ? made.image[1] : NULL);
+            return status_set(error, HONE_NO_MEMORY, NULL, 0, "inputs: other scales for operand %s",
+                              in->operand[i].name);
+        }
+        memcpy(made.image[i], in->image[i], in->operand[i].bytes);
+        for (uint64_t at = 0; at < in->operand[i].bytes / width; at++) {
+            rescale(dtype, made.image[i], at, (int)(random_next(&seed) % 41) - 20);
+        }
+    }
+    *out = made;
+    return HONE_OK;
+}
+
+void inputs_free_rescaled(inputs *rescaled)
+{
+    if (rescaled != NULL && rescaled->len > 0) {
+        free(rescaled->image[1]);
+        free(rescaled->image[3]);
+        memset(rescaled, 0, sizeof *rescaled);
+    }
 }
 
 hone_status inputs_copy_outputs(const inputs *in, inputs *out, hone_error *error)

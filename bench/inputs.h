@@ -9,6 +9,9 @@
 
 #include "core/problem.h"
 
+/* From this many tokens on, one image of slots holds every corner. */
+#define INPUTS_MANY_TOKENS 8
+
 /* What the values are like. */
 typedef enum inputs_kind {
     INPUTS_NORMAL,   /* zero-mean, like activations and weights */
@@ -18,7 +21,9 @@ typedef enum inputs_kind {
     INPUTS_WIDE,     /* scales times 2^-20 .. 2^20 */
     INPUTS_TINY,     /* results near 1e-12: an output of zeros is wrong */
     INPUTS_ZEROS,
-    INPUTS_ONES, /* every value 1: cases.md 1 */
+    INPUTS_ONES,     /* every value 1: cases.md 1 */
+    INPUTS_SPECIALS, /* for quantisers: NaN, infinities and zeros, alone in a group and all of it,
+                        among magnitudes from 2^-20 to 2^20; of products as INPUTS_NORMAL */
     INPUTS_KINDS
 } inputs_kind;
 
@@ -29,13 +34,21 @@ typedef struct inputs {
     uint8_t *image[HONE_MAX_OPERANDS];
 } inputs;
 
-/* Draw them. The same arguments give the same bytes everywhere. kv_quant's slots are distinct and
- * hold, as far as there are tokens, the last slot of a page, -1, one past the cache and the cache's
- * last; its cache starts as 0xa5 bytes and its counter as 5. HONE_NO_MEMORY, HONE_OVERFLOW,
- * HONE_UNSUPPORTED for operands that are not e4m3. Caller frees with inputs_free. */
+/* Draw them. The same arguments give the same bytes everywhere. kv_quant's slots are distinct; from
+ * INPUTS_MANY_TOKENS on they hold the cache's last, -1, one past the cache, the last of a page and
+ * INT64_MIN, and for fewer tokens the kind says which of them the first token gets. Its cache
+ * starts as 0xa5 bytes and its counter as 5. HONE_NO_MEMORY, HONE_OVERFLOW, HONE_UNSUPPORTED for
+ * operands that are not e4m3. Caller frees with inputs_free. */
 hone_status inputs_make(const hone_problem *problem, inputs_kind kind, uint64_t seed, inputs *out,
                         hone_error *error);
 void inputs_free(inputs *in); /* NULL is fine; leaves it empty */
+
+/* Other inputs of an fp8_gemm at little cost: the payloads of `in`, which are shared by pointer and
+ * must outlive it, under scales times 2^-20 .. 2^20. HONE_NO_MEMORY. Caller frees with
+ * inputs_free_rescaled. */
+hone_status inputs_rescale(const hone_fp8_gemm *p, const inputs *in, uint64_t seed, inputs *out,
+                           hone_error *error);
+void inputs_free_rescaled(inputs *rescaled); /* an empty one is fine */
 
 /* A copy of the written operands as they are before a launch; read-only ones are shared by pointer
  * and must outlive it. Free with inputs_free_outputs. */

@@ -101,7 +101,8 @@ static float block_scale(float scale, inputs_kind kind, uint64_t *state)
     if (kind == INPUTS_WIDE) {
         return ldexpf(scale, (int)(random_next(state) % 41) - 20);
     }
-    if (kind == INPUTS_HOLES) { /* neighbours differ by binades: a scale of the next block is seen */
+    if (kind ==
+        INPUTS_HOLES) { /* neighbours differ by binades: a scale of the next block is seen */
         return ldexpf(scale, (int)(random_next(state) % 7) - 3);
     }
     return kind == INPUTS_TINY ? ldexpf(scale, -30) : scale;
@@ -159,6 +160,30 @@ done:
     return status;
 }
 
+/* Group by group: all NaN, all infinite, one of each among zeros or numbers, zeros, then ordinary
+ * ones. */
+static float special_value(size_t group, size_t i, float x)
+{
+    float wide = ldexpf(x, (int)(group % 41) - 20);
+
+    switch (group % 10) {
+    case 0:
+        return NAN;
+    case 1:
+        return INFINITY;
+    case 2:
+        return i % 7 == 3 ? NAN : wide;
+    case 3:
+        return i % 7 == 3 ? INFINITY : wide;
+    case 4:
+        return i == 0 ? INFINITY : (i == 1 ? NAN : 0.0f);
+    case 5:
+        return 0.0f;
+    default:
+        return wide;
+    }
+}
+
 /* Groups that quantisers stumble over come first; the rest are ordinary, of many magnitudes. */
 static float plain_value(inputs_kind kind, size_t group, size_t i, uint64_t *state)
 {
@@ -169,6 +194,9 @@ static float plain_value(inputs_kind kind, size_t group, size_t i, uint64_t *sta
     }
     if (kind == INPUTS_ONES) {
         return 1.0f;
+    }
+    if (kind == INPUTS_SPECIALS) {
+        return special_value(group, i, x);
     }
     if (kind == INPUTS_TINY) {
         return x * 1e-6f; /* below the floors */

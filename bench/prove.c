@@ -7,37 +7,43 @@
 #include <string.h>
 
 /* Emulated launches up to this much work run whole, on several kinds of inputs; larger ones on
- * sampled CTAs. Four whole runs of them take an emulated device half a second. */
-#define WHOLE_MACS     (3 << 24)
-#define WHOLE_ELEMENTS (1 << 20)
+ * sampled CTAs. Four whole runs of such a product take an emulated device half a second. A
+ * quantiser larger than PLENTY runs whole on one kind, which has a bit of everything: a second. */
+#define WHOLE_MACS      (3 << 24)
+#define WHOLE_ELEMENTS  (1 << 23)
+#define PLENTY_ELEMENTS (1 << 20)
 
 /* CTAs of a sample. A CTA of a quantiser is a few hundred elements, one of a matrix product a
- * million MACs. */
-enum { SAMPLE_GEMM = 6, SAMPLE_QUANT = 48 };
+ * million MACs. A product's second sample runs under other scales. */
+enum { SAMPLE_GEMM = 6, SAMPLE_RESCALED = 3, SAMPLE_QUANT = 48 };
 
-/* Inputs that whole proofs go through; large ones see the first. Zeros would leave nothing changed
- * where D is added to, and so tell nothing of what was written. */
-static const inputs_kind kinds[] = {INPUTS_HOLES, INPUTS_WIDE, INPUTS_EXTREMES};
-static const inputs_kind kinds_accumulate[] = {INPUTS_NORMAL, INPUTS_WIDE, INPUTS_EXTREMES};
+/* Inputs that proofs go through. Few tokens need as many kinds as a cache has slots worth asking
+ * for (inputs.h). */
+static const inputs_kind kinds_gemm[] = {INPUTS_HOLES, INPUTS_WIDE, INPUTS_EXTREMES};
+static const inputs_kind kinds_quant[] = {INPUTS_HOLES,    INPUTS_WIDE, INPUTS_EXTREMES,
+                                          INPUTS_SPECIALS, INPUTS_TINY, INPUTS_NORMAL,
+                                          INPUTS_ONES,     INPUTS_ZEROS};
+static const inputs_kind kinds_plenty[] = {INPUTS_SPECIALS};
+enum { KINDS_MANY_TOKENS = 5 };
+
+typedef struct kind_list {
+    const inputs_kind *kind;
+    size_t len;
+} kind_list;
 
 struct prover {
     const device *d;
     hone_problem problem;
     uint64_t seed;
-    bool large;    /* sampled on an emulated device */
-    bool dirty;    /* read-only operands on the device are not those of `in` */
-    inputs in;     /* of the first kind */
-    inputs after;  /* outputs read back */
-    inputs second; /* of the second run */
+    bool large;           /* sampled on an emulated device */
+    kind_list kinds;      /* a large product's later ones are `rescaled` instead */
+    const inputs *loaded; /* whose read-only operands are on the device; NULL: unknown */
+    inputs in;            /* of the first kind */
+    inputs rescaled;      /* of a large product; else empty */
+    inputs after;         /* outputs read back */
+    inputs second;        /* of the second run; or of the run on a poisoned D */
     prove_buffers buffers;
 };
-
-static const inputs_kind *kinds_of(const hone_problem *problem)
-{
-    bool adds = problem->op == HONE_OP_FP8_GEMM && problem->as.fp8_gemm.accumulate;
-
-    return adds ? kinds_accumulate : kinds;
-}
 
 /* Multiply-adds of a product as tiles do it: matrix instructions have 16 rows, also for one token.
  */
@@ -46,15 +52,36 @@ static double padded_macs(const hone_fp8_gemm *p)
     return (double)((p->m + 15) / 16 * 16) * (double)p->n * (double)p->k * (double)p->batch;
 }
 
-static bool is_large(const device *d, const hone_problem *problem)
+static double elements_of(const hone_problem *problem)
 {
     const hone_act_quant *act = &problem->as.act_quant;
 
+    return problem->op == HONE_OP_ACT_QUANT ? (double)act->m * (double)act->k : 0.0;
+}
+
+static bool is_large(const device *d, const hone_problem *problem)
+{
     if (d->driver->emu == NULL) {
         return false;
     }
     return (problem->op == HONE_OP_FP8_GEMM && padded_macs(&problem->as.fp8_gemm) > WHOLE_MACS) ||
-           (problem->op == HONE_OP_ACT_QUANT && act->m * act->k > WHOLE_ELEMENTS);
+           elements_of(problem) > WHOLE_ELEMENTS;
+}
+
+static kind_list kinds_of(const device *d, const hone_problem *problem)
+{
+    kind_list quant = {kinds_quant, ARRAY_LEN(kinds_quant)};
+
+    if (problem->op == HONE_OP_FP8_GEMM) {
+        return (kind_list){kinds_gemm, ARRAY_LEN(kinds_gemm)};
+    }
+    if (d->driver->emu != NULL && elements_of(problem) > PLENTY_ELEMENTS) {
+        return (kind_list){kinds_plenty, ARRAY_LEN(kinds_plenty)};
+    }
+    if (problem->op != HONE_OP_KV_QUANT || problem->as.kv_quant.tokens >= INPUTS_MANY_TOKENS) {
+        quant.len = KINDS_MANY_TOKENS;
+    }
+    return quant;
 }
 
 void prover_close(prover *p)
@@ -65,6 +92,7 @@ void prover_close(prover *p)
     prove_buffers_close(&p->buffers);
     inputs_free_outputs(&p->second);
     inputs_free_outputs(&p->after);
+    inputs_free_rescaled(&p->rescaled);
     inputs_free(&p->in);
     free(p);
 }
@@ -82,10 +110,15 @@ hone_status prover_open(const device *d, const hone_problem *problem, uint64_t s
     p->problem = *problem;
     p->seed = seed;
     p->large = is_large(d, problem);
-    TRY(inputs_make(problem, kinds_of(problem)[0], seed, &p->in, error));
+    p->kinds = kinds_of(d, problem);
+    TRY(inputs_make(problem, p->kinds.kind[0], seed, &p->in, error));
+    if (p->large && problem->op == HONE_OP_FP8_GEMM) {
+        TRY(inputs_rescale(&problem->as.fp8_gemm, &p->in, seed + 1, &p->rescaled, error));
+    }
     TRY(inputs_copy_outputs(&p->in, &p->after, error));
     TRY(inputs_copy_outputs(&p->in, &p->second, error));
     TRY(prove_buffers_open(d, &p->in, &p->buffers, error));
+    p->loaded = &p->in;
     *out = p;
     p = NULL;
 done:
@@ -108,27 +141,44 @@ static void fail(prove_result *out, int32_t outcome, const char *reason)
     snprintf(out->reason, sizeof out->reason, "%s", reason);
 }
 
+static bool adds_to_d(const prover *p)
+{
+    return p->problem.op == HONE_OP_FP8_GEMM && p->problem.as.fp8_gemm.accumulate;
+}
+
+static bool is_sampled(const trial *t)
+{
+    return t->how.sample_len > 0;
+}
+
 static hone_status compare(const prover *p, const trial *t, const inputs *in, int hit,
                            prove_result *out, hone_error *error)
 {
     hone_status status = HONE_OK;
+    verify_result made = {0};
     const verify_request request = {
         .problem = &p->problem,
         .before = in,
         .after = (const uint8_t *const *)p->after.image,
         .tolerance = t->plan->tolerance,
         .wide = verify_unit_is_wide(p->d->gpu.facts.arch),
-        .ctas_run = t->how.sample_len > 0 ? t->how.sample_len : out->ctas_total,
+        .ctas_run = is_sampled(t) ? t->how.sample_len : out->ctas_total,
         .ctas_total = out->ctas_total,
+        .written = is_sampled(t) && adds_to_d(p) ? p->second.image[4] : NULL,
+        .must_tell = true,
     };
 
-    TRY(verify_outputs(&request, &out->verify, error));
+    TRY(verify_outputs(&request, &made, error));
     if (hit >= 0) {
-        verify_fail(&out->verify, "the red zone of operand %s was written", in->operand[hit].name);
+        verify_fail(&made, "the red zone of operand %s was written", in->operand[hit].name);
     }
-    if (!out->verify.passed) {
-        fail(out, STORE_WRONG, out->verify.reason);
+    if (!made.passed) {
+        fail(out, STORE_WRONG, made.reason);
     }
+    if (out->verify.compared > 0) {
+        verify_keep_worst(&made, &out->verify);
+    }
+    out->verify = made;
 done:
     return status;
 }
@@ -149,12 +199,48 @@ static hone_status run_once(prover *p, trial *t, const inputs *in, inputs *into,
                             prove_result *out, hone_error *error)
 {
     hone_status status = HONE_OK;
+    const inputs *loaded = p->loaded;
 
-    TRY(prove_buffers_reset(&p->buffers, in, p->dirty, error));
+    p->loaded = NULL;
+    TRY(prove_buffers_reset(&p->buffers, in, loaded, error));
+    p->loaded = in;
     TRY(prove_buffers_workspace(&p->buffers, t->plan->workspace_bytes, error));
     TRY(prove_launch_once(&p->buffers, t->m, t->plan, &t->how, out, t->counters, error));
     if (out->outcome == STORE_OK) {
         TRY(prove_buffers_read(&p->buffers, into, hit, error));
+    }
+done:
+    return status;
+}
+
+/* A sum may leave an element of D as it was, so what sampled CTAs write is seen on a D of NaN. */
+static hone_status run_on_poison(prover *p, trial *t, const inputs *in, prove_result *out,
+                                 hone_error *error)
+{
+    inputs poisoned = *in;
+    int hit = -1;
+
+    memset(p->second.image[4], VERIFY_POISON, in->operand[4].bytes);
+    poisoned.image[4] = p->second.image[4];
+    hone_status status = run_once(p, t, &poisoned, &p->second, &hit, out, error);
+    p->loaded = in; /* `poisoned` differs in D only */
+    return status;
+}
+
+static hone_status run_and_compare(prover *p, trial *t, const inputs *in, prove_result *out,
+                                   hone_error *error)
+{
+    hone_status status = HONE_OK;
+    int hit = -1;
+
+    if (is_sampled(t) && adds_to_d(p)) {
+        TRY(run_on_poison(p, t, in, out, error));
+    }
+    if (out->outcome == STORE_OK) {
+        TRY(run_once(p, t, in, &p->after, &hit, out, error));
+    }
+    if (out->outcome == STORE_OK) {
+        TRY(compare(p, t, in, hit, out, error));
     }
 done:
     return status;
@@ -166,13 +252,7 @@ static hone_status prove_twice(prover *p, trial *t, prove_result *out, hone_erro
     hone_status status = HONE_OK;
     int hit = -1;
 
-    p->dirty = true;
-    TRY(run_once(p, t, &p->in, &p->after, &hit, out, error));
-    p->dirty = false;
-    if (out->outcome != STORE_OK) {
-        goto done;
-    }
-    TRY(compare(p, t, &p->in, hit, out, error));
+    TRY(run_and_compare(p, t, &p->in, out, error));
     if (out->outcome != STORE_OK) {
         goto done;
     }
@@ -185,42 +265,45 @@ done:
     return status;
 }
 
-/* Other inputs of a small problem: worst figures are kept. */
 static hone_status prove_kind(prover *p, trial *t, inputs_kind kind, prove_result *out,
                               hone_error *error)
 {
     hone_status status = HONE_OK;
-    verify_result first = out->verify;
     inputs in = {0};
-    int hit = -1;
 
     TRY(inputs_make(&p->problem, kind, p->seed + (uint64_t)kind, &in, error));
-    p->dirty = true;
-    TRY(run_once(p, t, &in, &p->after, &hit, out, error));
-    if (out->outcome == STORE_OK) {
-        TRY(compare(p, t, &in, hit, out, error));
-    }
-    if (out->outcome == STORE_OK) {
-        first.max_err_ratio = out->verify.max_err_ratio > first.max_err_ratio
-                                  ? out->verify.max_err_ratio
-                                  : first.max_err_ratio;
-        out->verify = first;
-    }
+    TRY(run_and_compare(p, t, &in, out, error));
 done:
+    p->loaded = NULL;
     inputs_free(&in);
+    return status;
+}
+
+/* Another, smaller sample under other scales. */
+static hone_status prove_rescaled(prover *p, trial *t, prove_result *out, hone_error *error)
+{
+    hone_status status = HONE_OK;
+    size_t len = 0;
+
+    prove_sample(out->ctas_total, SAMPLE_RESCALED, p->seed + 2, t->sample, &len);
+    t->how.sample_len = len;
+    TRY(run_and_compare(p, t, &p->rescaled, out, error));
+done:
     return status;
 }
 
 static hone_status prove_all(prover *p, trial *t, prove_result *out, hone_error *error)
 {
     hone_status status = HONE_OK;
-    const inputs_kind *kind = kinds_of(&p->problem);
     hone_emu_counters counters[MANIFEST_MAX_LAUNCHES];
 
     TRY(prove_twice(p, t, out, error));
     memcpy(counters, t->counters, sizeof counters);
-    for (size_t i = 1; i < ARRAY_LEN(kinds) && !p->large && out->outcome == STORE_OK; i++) {
-        TRY(prove_kind(p, t, kind[i], out, error));
+    for (size_t i = 1; i < p->kinds.len && !p->large && out->outcome == STORE_OK; i++) {
+        TRY(prove_kind(p, t, p->kinds.kind[i], out, error));
+    }
+    if (p->rescaled.len > 0 && is_sampled(t) && out->outcome == STORE_OK) {
+        TRY(prove_rescaled(p, t, out, error));
     }
     memcpy(t->counters, counters, sizeof counters);
 done:
@@ -244,7 +327,7 @@ hone_status prover_run(prover *p, const module *m, const plan *launches, const c
         prove_sample(made.ctas_total, wanted, p->seed, t.sample, &t.how.sample_len);
         t.how.sample = t.sample;
     }
-    made.ctas_run = t.how.sample_len > 0 ? t.how.sample_len : made.ctas_total;
+    made.ctas_run = is_sampled(&t) ? t.how.sample_len : made.ctas_total;
     TRY(prove_all(p, &t, &made, error));
     if (made.outcome == STORE_OK && p->d->driver->emu != NULL) {
         TRY(prove_time_model(p->d, &p->problem, launches, c, t.counters, &made, error));

@@ -31,7 +31,7 @@ hone_status prove_buffers_open(const device *d, const inputs *in, prove_buffers 
         TRY(allocate(&b, in->operand[b.len].bytes, &b.base[b.len], error));
         b.address[b.len] = b.base[b.len] + b.zone;
     }
-    TRY(prove_buffers_reset(&b, in, true, error));
+    TRY(prove_buffers_reset(&b, in, NULL, error));
     *out = b;
     b = (prove_buffers){.d = d};
 done:
@@ -108,13 +108,13 @@ done:
     return status;
 }
 
-hone_status prove_buffers_reset(const prove_buffers *b, const inputs *in, bool all,
+hone_status prove_buffers_reset(const prove_buffers *b, const inputs *in, const inputs *loaded,
                                 hone_error *error)
 {
     hone_status status = HONE_OK;
 
     for (size_t i = 0; i < in->len; i++) {
-        if (all || in->operand[i].access != 1) {
+        if (loaded == NULL || loaded->image[i] != in->image[i] || in->operand[i].access != 1) {
             TRY(reset_one(b, in, i, error));
         }
     }

@@ -18,8 +18,9 @@ hone_status prove_buffers_open(const device *d, const inputs *in, prove_buffers 
 void prove_buffers_close(prove_buffers *b);
 /* Room for a plan's workspace, poisoned. */
 hone_status prove_buffers_workspace(prove_buffers *b, uint64_t bytes, hone_error *error);
-/* Put back what `in` says of written operands and red zones; with `all`, of read-only ones too. */
-hone_status prove_buffers_reset(const prove_buffers *b, const inputs *in, bool all,
+/* Put back what `in` says of written operands and red zones, and of those read-only ones that are
+ * other images than in `loaded`, which are on the device; NULL: all. */
+hone_status prove_buffers_reset(const prove_buffers *b, const inputs *in, const inputs *loaded,
                                 hone_error *error);
 /* Read written operands into `out` (from inputs_copy_outputs); *hit is an operand whose red zone
  * was written, or -1. */

@@ -26,6 +26,21 @@ void verify_sums_finish(const verify_sums *s, verify_result *out)
     out->calc_diff = both > 0.0 ? s->error / both : 0.0;
 }
 
+static double larger(double a, double b)
+{
+    return a > b ? a : b;
+}
+
+void verify_keep_worst(verify_result *worst, const verify_result *other)
+{
+    worst->compared = worst->compared > other->compared ? worst->compared : other->compared;
+    worst->cosine = -larger(-worst->cosine, -other->cosine);
+    worst->rel_fro = larger(worst->rel_fro, other->rel_fro);
+    worst->calc_diff = larger(worst->calc_diff, other->calc_diff);
+    worst->max_err = larger(worst->max_err, other->max_err);
+    worst->max_err_ratio = larger(worst->max_err_ratio, other->max_err_ratio);
+}
+
 void verify_fail(verify_result *result, const char *format, ...)
 {
     va_list arguments;

@@ -16,8 +16,9 @@ typedef struct gemm {
     const hone_fp8_gemm *p;
     const verify_request *request;
     const uint8_t *after;
-    uint64_t width; /* bytes of an element */
-    double unit;    /* of the element bound */
+    uint64_t width;   /* bytes of an element */
+    double unit;      /* of the element bound */
+    uint64_t telling; /* compared elements that a kernel which writes 0, or nothing, gets wrong */
     verify_sums sums;
 } gemm;
 
@@ -29,7 +30,8 @@ static uint64_t element_index(const hone_fp8_gemm *p, int64_t batch, int64_t row
     return (uint64_t)((batch * p->m + row) * p->n + column);
 }
 
-static bool element_written(const void *context, int64_t batch, int64_t row, int64_t column,
+/* Elements that differ from what they were. */
+static bool element_changed(const void *context, int64_t batch, int64_t row, int64_t column,
                             int64_t columns)
 {
     const gemm *g = context;
@@ -37,6 +39,41 @@ static bool element_written(const void *context, int64_t batch, int64_t row, int
 
     return memcmp(g->after + at, g->request->before->image[4] + at, (uint64_t)columns * g->width) !=
            0;
+}
+
+static bool element_written(const void *context, int64_t batch, int64_t row, int64_t column,
+                            int64_t columns)
+{
+    const gemm *g = context;
+    const uint8_t *bytes = g->request->written;
+    uint64_t at = element_index(g->p, batch, row, column) * g->width;
+
+    if (bytes == NULL) {
+        return element_changed(context, batch, row, column, columns);
+    }
+    for (uint64_t i = 0; i < (uint64_t)columns * g->width; i++) {
+        if (bytes[at + i] != VERIFY_POISON) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* What changed must be among what the run on a poisoned D wrote. */
+static void compare_untouched(const gemm *g, int64_t batch, int64_t row, verify_result *out)
+{
+    if (!element_changed(g, batch, row, 0, g->p->n)) {
+        return;
+    }
+    for (int64_t column = 0; column < g->p->n && out->passed; column++) {
+        if (element_changed(g, batch, row, column, 1) &&
+            !element_written(g, batch, row, column, 1)) {
+            verify_fail(out,
+                        "d[%" PRId64 ",%" PRId64 ",%" PRId64
+                        "] changed, which these CTAs did not write on a D of NaN",
+                        batch, row, column);
+        }
+    }
 }
 
 /* One unit in the last place of the output dtype at x. */
@@ -59,7 +96,12 @@ static void compare_element(gemm *g, const reference_rect *at, double expected, 
     double bound = g->request->tolerance * g->unit * magnitude + output_ulp(g->p->out, expected);
     static const uint8_t poison[4] = {VERIFY_POISON, VERIFY_POISON, VERIFY_POISON, VERIFY_POISON};
 
+    double before = g->p->accumulate ? (double)numfmt_decode((hone_dtype)g->p->out,
+                                                             g->request->before->image[4], index)
+                                     : 0.0;
+
     out->compared++;
+    g->telling += expected != before;
     if (!isfinite(got)) {
         verify_fail(out, "d[%" PRId64 ",%" PRId64 ",%" PRId64 "] %s, expected %.9g", at->batch,
                     at->row, at->column,
@@ -137,6 +179,9 @@ static hone_status rectangles(const gemm *g, verify_cover *cover, verify_result 
                         "some of it was left untouched or written by the wrong CTA",
                         g->request->ctas_run, g->request->ctas_total);
         }
+        for (int64_t i = 0; i < g->p->batch * g->p->m && g->request->written != NULL; i++) {
+            compare_untouched(g, i / g->p->m, i % g->p->m, out);
+        }
         return HONE_OK;
     }
     cover->rect = calloc((size_t)g->p->batch, sizeof *cover->rect);
@@ -169,6 +214,9 @@ hone_status verify_gemm(const verify_request *r, verify_result *out, hone_error 
         TRY(compare_rect(&g, &cover.rect[i], out, error));
     }
     verify_sums_finish(&g.sums, out);
+    if (r->must_tell && g.telling == 0 && p->k > 0 && p->m > 0 && p->n > 0) {
+        verify_fail(out, "the inputs leave nothing to compare: every product is 0");
+    }
     if (out->calc_diff > gate) {
         verify_fail(out,
                     "1 - 2xy/(x^2+y^2) is %.3g over %" PRIu64

@@ -37,6 +37,12 @@ void verify_cover_free(verify_cover *c);
 bool verify_cover_is_tiles(const verify_cover *c, const reference_rect *whole, int64_t batches,
                            uint64_t run, uint64_t total);
 
+/* What quantisers share: a raw scale may be one unit off. A scale read back: 1 equal, 0 one unit
+ * off where that is allowed, -1 wrong. A code may be one off where its scale's answer was 0. */
+bool verify_rule_is_raw(int32_t rule);
+int verify_scale_agrees(float got, float expected, bool raw);
+bool verify_code_agrees(uint8_t got, uint8_t expected, int scale);
+
 hone_status verify_gemm(const verify_request *r, verify_result *out, hone_error *error);
 hone_status verify_act_quant(const verify_request *r, verify_result *out, hone_error *error);
 hone_status verify_kv_quant(const verify_request *r, verify_result *out, hone_error *error);
