@@ -251,19 +251,16 @@ void access_count_global(warp *w, const instruction *i, const uint64_t address[M
     }
 }
 
-/* True when the accesses, aligned to their size, need no bank twice. */
-static bool is_conflict_free(const uint64_t address[MACHINE_LANES], uint32_t mask, uint32_t words)
+/* True when `len` lanes, each of 128 / len aligned bytes or less, use all banks once: the pattern
+ * that kernels aim at. */
+static bool is_conflict_free(const uint64_t *address, uint32_t len)
 {
-    uint32_t banks = 0, groups = MACHINE_LANES / words;
+    uint32_t shift = len == 32 ? 2 : len == 16 ? 3 : 4, banks = 0;
 
-    for (EACH_LANE(lane, mask)) {
-        uint32_t bit = UINT32_C(1) << (uint32_t)(address[lane] / 4 / words) % groups;
-        if (banks & bit) {
-            return false;
-        }
-        banks |= bit;
+    for (uint32_t lane = 0; lane < len; lane++) {
+        banks |= UINT32_C(1) << (uint32_t)(address[lane] >> shift) % len;
     }
-    return true;
+    return (uint32_t)__builtin_popcount(banks) == len;
 }
 
 /* The most distinct words that one bank must give. */
@@ -273,12 +270,9 @@ static uint32_t wavefronts(const uint64_t address[MACHINE_LANES], uint32_t mask,
     uint32_t in_bank[MACHINE_LANES] = {0};
     uint32_t banks = 0, distinct = 0, worst = 0;
 
-    if (is_conflict_free(address, mask, words)) {
-        return 1;
-    }
     for (EACH_LANE(lane, mask)) {
         uint64_t word = address[lane] / 4;
-        bool known = false;
+        bool known = distinct > 0 && seen[distinct - 1] == word; /* lanes often share a word */
         for (uint32_t k = 0; (banks >> word % 32 & 1) && k < distinct && !known; k++) {
             known = seen[k] == word;
         }
@@ -309,7 +303,9 @@ void access_count_shared(warp *w, const uint64_t address[MACHINE_LANES], uint32_
     }
     for (uint32_t first = 0; first < MACHINE_LANES; first += lanes) {
         uint32_t part = lanes == 32 ? MACHINE_ALL : ((UINT32_C(1) << lanes) - 1) << first;
-        if ((mask & part) != 0) {
+        if ((mask & part) == part && bytes <= 16 && is_conflict_free(address + first, lanes)) {
+            c->shared_wavefronts++;
+        } else if ((mask & part) != 0) {
             c->shared_wavefronts += wavefronts(address, mask & part, words);
         }
     }

@@ -45,7 +45,12 @@ static bool check_source(warp *w, const instruction *i, uint32_t mask, const asy
     if (reading == 0) {
         return true;
     }
-    if (access_last_range(w, i, c->from, reading, c->bytes, at) == NULL) {
+    const memory_range *all = access_last_range(w, i, c->from, reading, c->bytes, at);
+    for (EACH_LANE(lane, all != NULL ? reading : 0)) { /* the host can fetch ahead as well */
+        __builtin_prefetch((const void *)(uintptr_t)c->from[lane]);
+        __builtin_prefetch(all->shadow + at[lane]);
+    }
+    if (all == NULL) {
         for (EACH_LANE(lane, reading)) {
             touched_range *r = global_range(w, i, lane, c->from[lane], c->from_bytes[lane]);
             if (r == NULL) {
