@@ -112,7 +112,12 @@ typedef struct template_source {
 } template_source;
 hone_status templates_source(const templates *t, const manifest *m, template_source *out,
                              hone_error *error);
-/* Digest of all that the template's code depends on: source, headers, manifest. */
+/* Raised whenever bench/prove starts to refuse what it let pass: winners of the weaker proof are
+ * then stale, and a sweep tries them again. 2: sampled quantisers as tiles, NaN, dropped slots. */
+#define TEMPLATES_PROOF_VERSION 2
+
+/* Digest of all that the template's code depends on (source, headers, manifest), and of the proof
+ * that it goes through. */
 void templates_digest(const templates *t, const manifest *m, uint8_t out[32]);
 
 #endif

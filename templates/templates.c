@@ -215,6 +215,7 @@ void templates_digest(const templates *t, const manifest *m, uint8_t out[32])
     digest d;
 
     digest_begin(&d);
+    digest_u64(&d, TEMPLATES_PROOF_VERSION);
     digest_text(&d, manifest_name(m));
     if (entry != NULL) {
         digest_bytes(&d, entry->text->bytes, embedded_len(entry->text));

@@ -93,7 +93,7 @@ static float quantise(const float *x, int32_t len, int32_t rule, naive_fault fau
     int exponent = 0;
 
     for (int32_t i = 0; i < len; i++) {
-        amax = fmaxf(amax, fabsf(x[i]));
+        amax = isfinite(x[i]) ? fmaxf(amax, fabsf(x[i])) : amax;
     }
     raw = rule == HONE_RULE_POW2_SCALE ? fmaxf(amax / 448.0f, 1e-4f) : fmaxf(amax, 1e-4f) / 448.0f;
     scale = raw;

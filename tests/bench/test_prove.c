@@ -62,8 +62,9 @@ static char *mutate_request(jit_request *request, const char *old, const char *n
     return text;
 }
 
-static void fixture_open(fixture *f, const char *spec, const char *text, const char *old,
-                         const char *new)
+/* `pinned` is NULL for the template's first choice; `old` is NULL for the template as it is. */
+static void fixture_open(fixture *f, const char *spec, const char *text, const char *pinned,
+                         const char *old, const char *new)
 {
     hone_error error = {0};
     jit_request request;
@@ -78,6 +79,10 @@ static void fixture_open(fixture *f, const char *spec, const char *text, const c
                                &error) == HONE_OK,
                   "%s", error.message);
     ck_assert_uint_eq(count, 1);
+    if (pinned != NULL) {
+        ck_assert_int_eq(manifest_config_parse(f->choice.m, pinned, &f->choice.config, &error),
+                         HONE_OK);
+    }
     ck_assert_int_eq(manifest_plan(f->choice.m, &f->problem, &f->d->gpu.facts, &f->choice.config,
                                    &f->plan, &error),
                      HONE_OK);
@@ -113,6 +118,8 @@ static void prove(fixture *f, prove_result *out)
                   error.message);
 }
 
+#define ONE_TOKEN                                                                                  \
+    "kv_quant:tokens=1,pages=64,record_format=v41_528,record_layout=split,record_rule=pow2_amax"
 #define INDEX "record_format=index_132,record_layout=split,record_rule=raw_amax"
 static const struct {
     const char *device, *problem;
@@ -124,7 +131,13 @@ static const struct {
     {"emu:h20", "fp8_gemm:m=200,n=1536,k=1024,recipe=f32-1x128-128x128", true},
     {"emu:h20", "fp8_gemm:m=1,n=8192,k=5120,recipe=ue8m0-1x32-32x32", true},
     {"emu:h20", "act_quant:m=13,k=512", false},
-    {"emu:h20", "act_quant:m=600,k=2048,scale=ue8m0,group=32", true},
+    {"emu:h20", "fp8_gemm:m=2048,n=2048,k=128,recipe=f32-1x128-128x128,accumulate=1", true},
+    {"emu:h20", "fp8_gemm:m=512,n=1024,k=256,recipe=f32-1x128-128x128,out=f32,accumulate=1", true},
+    {"emu:h20", "act_quant:m=600,k=2048,scale=ue8m0,group=32", false},
+    {"emu:h20", "act_quant:m=4098,k=7168,scale=ue8m0,group=32", true},
+    {"emu:h20", "act_quant:m=4099,k=2176,scale_layout=tma", true},
+    {"emu:rtx4090", "act_quant:m=3000,k=3072,scale_layout=row", true},
+    {"emu:h20", ONE_TOKEN, false},
     {"emu:h20", "kv_quant:tokens=70,pages=3,page_size=64," INDEX, false},
 };
 
@@ -133,7 +146,7 @@ START_TEST(a_template_is_proved_and_gets_a_modelled_time)
     fixture f;
     prove_result r;
 
-    fixture_open(&f, right[_i].device, right[_i].problem, NULL, NULL);
+    fixture_open(&f, right[_i].device, right[_i].problem, NULL, NULL, NULL);
     prove(&f, &r);
     ck_assert_msg(r.outcome == STORE_OK, "%s: %s", right[_i].problem, r.reason);
     ck_assert_int_eq(r.timer, STORE_TIMER_MODELLED);
@@ -153,30 +166,80 @@ END_TEST
 /* One token: padded rows, sampled CTAs, and a tail in K. */
 #define DECODE "fp8_gemm:m=1,n=8192,k=5152,recipe=ue8m0-1x32-32x32"
 #define ACT    "act_quant:m=13,k=512,scale=ue8m0,group=32"
-#define CACHE  "kv_quant:tokens=70,pages=3,page_size=64," INDEX
+/* Sampled, the last rows padding. */
+#define ACT_LARGE  "act_quant:m=4098,k=7168,group=128"
+#define ACT_PACKED "act_quant:m=4098,k=7168,group=32,scale=ue8m0"
+#define ACT_REPEAT "vec=16 threads=128 rows=2 repeat=2"
+#define SUM_LARGE  "fp8_gemm:m=2048,n=2048,k=128,recipe=f32-1x128-128x128,accumulate=1"
+#define GEMM_LARGE "fp8_gemm:m=200,n=1536,k=1024,recipe=f32-1x128-128x128"
+#define CACHE      "kv_quant:tokens=70,pages=3,page_size=64," INDEX
 static const struct {
-    const char *name, *problem, *old, *new;
+    const char *name, *problem, *old, *new, *config;
 } mutants[] = {
     {"A's scales by group where the row belongs", GEMM, ".row_stride = a_scale_row",
-     ".row_stride = a_scale_group"},
-    {"the next row's scale", GEMM, ".first_row = m0", ".first_row = m0 + 1"},
-    {"the other half's row scale", GEMM, "fmaf(high * left", "fmaf(low * left"},
-    {"K's tail is left out", GEMM, ".blocks = ceil_div(k, C.block_k)", ".blocks = k / C.block_k"},
-    {"K's tail is not masked", GEMM, "k, n - n0, k}", "k, n - n0, k + 64}"},
-    {"no barrier before a block is read", GEMM, "__syncthreads(); // this block", "// this block"},
-    {"the last row is not written", GEMM, "n0 + warp_n, m, n)", "n0 + warp_n, m - 1, n)"},
-    {"a column too many is written", GEMM, "n0 + warp_n, m, n)", "n0 + warp_n, m, n + 1)"},
+     ".row_stride = a_scale_group", NULL},
+    {"the next row's scale", GEMM, ".first_row = m0", ".first_row = m0 + 1", NULL},
+    {"the other half's row scale", GEMM, "fmaf(high * left", "fmaf(low * left", NULL},
+    {"K's tail is left out", GEMM, ".blocks = ceil_div(k, C.block_k)", ".blocks = k / C.block_k",
+     NULL},
+    {"K's tail is not masked", GEMM, "k, n - n0, k}", "k, n - n0, k + 64}", NULL},
+    {"no barrier before a block is read", GEMM, "__syncthreads(); // this block", "// this block",
+     NULL},
+    {"the last row is not written", GEMM, "n0 + warp_n, m, n)", "n0 + warp_n, m - 1, n)", NULL},
+    {"a column too many is written", GEMM, "n0 + warp_n, m, n)", "n0 + warp_n, m, n + 1)", NULL},
     {"one token: K's tail is left out", DECODE, ".blocks = ceil_div(k, C.block_k)",
-     ".blocks = k / C.block_k"},
-    {"one token: the scales of B's next rows", DECODE, ".first_row = n0", ".first_row = n0 + 32"},
+     ".blocks = k / C.block_k", NULL},
+    {"one token: the scales of B's next rows", DECODE, ".first_row = n0", ".first_row = n0 + 32",
+     NULL},
     {"one token: A's scales without their group", DECODE, ".group_stride = a_scale_group",
-     ".group_stride = 0"},
+     ".group_stride = 0", NULL},
     {"floor instead of ceiling", ACT, "s = ue8m0_decode(ue8m0_ceil(s));",
-     "s = ue8m0_decode(u8(__float_as_uint(s) >> 23));"},
+     "s = ue8m0_decode(u8(__float_as_uint(s) >> 23));", NULL},
     {"the last row of q is not written", ACT, "const bool valid = row < m &&",
-     "const bool valid = row < m - 1 &&"},
-    {"one page further", CACHE, "slot >> page_shift", "(slot >> page_shift) + 1"},
-    {"slot -1 is not skipped", CACHE, "slot < 0", "slot < -1"},
+     "const bool valid = row < m - 1 &&", NULL},
+    {"one page further", CACHE, "slot >> page_shift", "(slot >> page_shift) + 1", NULL},
+    {"slot -1 is not skipped", CACHE, "slot < 0", "slot < -1", NULL},
+    {"one token: nothing is multiplied", DECODE, "block < line.blocks; block++",
+     "block < 0; block++", NULL},
+    {"large: scales above 1 are cut", GEMM_LARGE, "left = right = b_scales[j];",
+     "left = right = min(b_scales[j], 1.0f);", NULL},
+    {"large sum: D is written over", SUM_LARGE, "output_tile<C.align, C.accumulate>",
+     "output_tile<C.align, false>", NULL},
+    {"large sum: the last row is not written", SUM_LARGE, "n0 + warp_n, m, n)",
+     "n0 + warp_n, m - 1, n)", NULL},
+    {"large: only the first CTA writes q", ACT_LARGE,
+     "const bool valid = row < m && group < groups;",
+     "const bool valid = row < m && group < groups && blockIdx.x + blockIdx.y == 0;", NULL},
+    {"large: odd rows of q are left out", ACT_LARGE,
+     "const bool valid = row < m && group < groups;",
+     "const bool valid = row < m && group < groups && row % 2 == 0;", ACT_REPEAT},
+    {"large: a lane's later groups are left out", ACT_LARGE,
+     "const bool valid = row < m && group < groups;",
+     "const bool valid = row < m && group < groups && t == 0;", ACT_REPEAT},
+    {"large: a lane's later groups are left out, scales too", ACT_LARGE, "t < C.repeat; t++",
+     "t < 1; t++", ACT_REPEAT},
+    {"large: padding is NaN", ACT_PACKED, "valid ? s : 1.0f",
+     "valid ? s : __uint_as_float(0x7f800000u)", NULL},
+    {"large: padding is left out", ACT_PACKED, "row < rows_padded && group < groups_padded",
+     "row < m && group < groups", NULL},
+    {"large: padding is NaN, fp32", ACT_LARGE, "valid ? s : 1.0f",
+     "valid ? s : __uint_as_float(0x7fc00000u)", ACT_REPEAT},
+    {"large: a scale 64 rows below is written", ACT_LARGE, "valid ? s : 1.0f);",
+     "valid ? s : 1.0f); if (row + 64 < m) store_scale<C.ue8m0>(scale, at + 64, 3.0f);",
+     ACT_REPEAT},
+    {"NaN counts as the largest", ACT, "magnitude < kInfinityBits ? magnitude : 0", "magnitude",
+     NULL},
+    {"NaN counts as the largest, in a cache", CACHE, "magnitude < kInfinityBits ? magnitude : 0",
+     "magnitude", NULL},
+    {"a large one: NaN counts as the largest", ACT_LARGE,
+     "magnitude < kInfinityBits ? magnitude : 0", "magnitude", NULL},
+    {"one token: its page is ignored", ONE_TOKEN, "return cache + page * page_stride;",
+     "return cache;", NULL},
+    {"one token: slot -1 is not skipped", ONE_TOKEN, "slot < 0", "slot < -1", NULL},
+    {"one token: only -1 is skipped", ONE_TOKEN, "slot < 0", "slot == -1", NULL},
+    {"one token: what is dropped is not counted", ONE_TOKEN, "atomicAdd(dropped, 1ull);", "", NULL},
+    {"one token: the floor is lower", ONE_TOKEN, "constexpr float kAmaxFloor = 1e-4f;",
+     "constexpr float kAmaxFloor = 1e-6f;", NULL},
 };
 
 START_TEST(a_mutant_of_a_template_is_refused)
@@ -184,7 +247,8 @@ START_TEST(a_mutant_of_a_template_is_refused)
     fixture f;
     prove_result r;
 
-    fixture_open(&f, "emu:h20", mutants[_i].problem, mutants[_i].old, mutants[_i].new);
+    fixture_open(&f, "emu:h20", mutants[_i].problem, mutants[_i].config, mutants[_i].old,
+                 mutants[_i].new);
     prove(&f, &r);
     ck_assert_msg(r.outcome == STORE_WRONG || r.outcome == STORE_FAULT || r.outcome == STORE_NONDET,
                   "%s: outcome %s", mutants[_i].name, store_outcome_name(r.outcome));
@@ -198,7 +262,8 @@ START_TEST(one_prover_serves_many_candidates)
     fixture f;
     prove_result first, second;
 
-    fixture_open(&f, "emu:h20", "fp8_gemm:m=5,n=64,k=256,recipe=f32-1x128-128x128", NULL, NULL);
+    fixture_open(&f, "emu:h20", "fp8_gemm:m=5,n=64,k=256,recipe=f32-1x128-128x128", NULL, NULL,
+                 NULL);
     prove(&f, &first);
     prove(&f, &second);
     ck_assert_int_eq(second.outcome, STORE_OK);
@@ -214,7 +279,7 @@ START_TEST(a_launch_that_fails_is_an_outcome_and_the_next_one_works)
     prove_result r;
     hone_error error = {0};
 
-    fixture_open(&f, "emu:h20", "act_quant:m=4,k=256", NULL, NULL);
+    fixture_open(&f, "emu:h20", "act_quant:m=4,k=256", NULL, NULL, NULL);
     ck_assert_int_eq(f.d->driver->emu->set_launch_fault((int)f.d->ordinal, 1,
                                                         CUDA_ERROR_ILLEGAL_ADDRESS, &error),
                      HONE_OK);

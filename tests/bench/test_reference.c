@@ -291,26 +291,62 @@ START_TEST(slots_are_distinct_and_hold_the_corners)
         "record_rule=raw_amax",
         "kv_quant:tokens=3,pages=7,page_size=32,record_format=v41_528,record_layout=split,record_"
         "rule=pow2_amax",
+        "kv_quant:tokens=1,pages=64,page_size=64,record_format=index_132,record_layout=split,"
+        "record_rule=raw_amax",
     };
     hone_problem problem;
-    inputs in;
     const hone_kv_quant *p = &problem.as.kv_quant;
-    uint8_t seen[4096] = {0};
-    int64_t last = 0;
-    bool corner = false;
+    bool met[5] = {false};
 
-    open_problem(texts[_i], &problem, INPUTS_NORMAL, &in);
-    for (int64_t t = 0; t < p->tokens; t++) {
-        int64_t slot = 0;
-        memcpy(&slot, in.image[1] + 8 * t, sizeof slot);
-        corner = corner || slot == p->page_size - 1;
-        last += slot >= p->pages * p->page_size ? 1 : 0;
-        if (slot >= 0 && slot < p->pages * p->page_size) {
-            ck_assert_uint_eq(seen[slot]++, 0);
+    for (int kind = 0; kind < INPUTS_KINDS; kind++) {
+        inputs in;
+        uint8_t seen[4096] = {0};
+        open_problem(texts[_i], &problem, (inputs_kind)kind, &in);
+        const int64_t capacity = p->pages * p->page_size;
+        const int64_t corners[] = {p->page_size - 1, capacity - 1, -1, capacity, INT64_MIN};
+        if (p->tokens >= INPUTS_MANY_TOKENS) {
+            memset(met, 0, sizeof met); /* one image holds them all */
+        }
+        for (int64_t t = 0; t < p->tokens; t++) {
+            int64_t slot = 0;
+            memcpy(&slot, in.image[1] + 8 * t, sizeof slot);
+            for (size_t i = 0; i < ARRAY_LEN(corners); i++) {
+                met[i] = met[i] || slot == corners[i];
+            }
+            if (slot >= 0 && slot < capacity) {
+                ck_assert_uint_eq(seen[slot]++, 0);
+            }
+        }
+        inputs_free(&in);
+        for (size_t i = 0; i < ARRAY_LEN(corners); i++) {
+            ck_assert(met[i] || p->tokens < INPUTS_MANY_TOKENS);
         }
     }
-    ck_assert(corner);
-    ck_assert_int_eq(last, p->tokens >= 8 ? 1 : 0);
+    for (size_t i = 0; i < ARRAY_LEN(met); i++) {
+        ck_assert_msg(met[i], "corner %zu", i);
+    }
+}
+END_TEST
+
+START_TEST(rescaling_keeps_payloads_and_padding)
+{
+    hone_problem problem;
+    inputs in, other;
+    hone_error error = {0};
+    size_t equal = 0, padding = 0;
+
+    open_problem("fp8_gemm:m=5,n=40,k=160,recipe=ue8m0-1x32-1x32", &problem, INPUTS_HOLES, &in);
+    ck_assert_int_eq(inputs_rescale(&problem.as.fp8_gemm, &in, 3, &other, &error), HONE_OK);
+    ck_assert_ptr_eq(other.image[0], in.image[0]);
+    ck_assert_ptr_eq(other.image[2], in.image[2]);
+    for (size_t i = 0; i < in.operand[3].bytes; i++) {
+        bool nan = in.image[3][i] == 0xff;
+        ck_assert_int_eq(nan, other.image[3][i] == 0xff);
+        padding += nan;
+        equal += in.image[3][i] == other.image[3][i];
+    }
+    ck_assert_uint_lt(equal - padding, (in.operand[3].bytes - padding) / 4);
+    inputs_free_rescaled(&other);
     inputs_free(&in);
 }
 END_TEST
@@ -329,6 +365,7 @@ int main(void)
     tcase_add_test(tests, slots_outside_are_skipped_or_counted);
     tcase_add_test(tests, a_padded_page_stride_leaves_the_padding);
     tcase_add_test(tests, inputs_are_the_same_for_a_seed_and_poisoned_elsewhere);
-    tcase_add_loop_test(tests, slots_are_distinct_and_hold_the_corners, 0, 3);
+    tcase_add_loop_test(tests, slots_are_distinct_and_hold_the_corners, 0, 4);
+    tcase_add_test(tests, rescaling_keeps_payloads_and_padding);
     return suite_run("bench/reference", tests);
 }

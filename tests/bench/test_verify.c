@@ -61,6 +61,9 @@ static const struct {
     {ACT_F32, INPUTS_EXTREMES, NAIVE_RIGHT, NULL},
     {ACT_F32, INPUTS_TINY, NAIVE_RIGHT, NULL},
     {ACT_F32, INPUTS_WIDE, NAIVE_RIGHT, NULL},
+    {ACT_F32, INPUTS_SPECIALS, NAIVE_RIGHT, NULL},
+    {ACT_UE8M0, INPUTS_SPECIALS, NAIVE_RIGHT, NULL},
+    {KV_V32, INPUTS_SPECIALS, NAIVE_RIGHT, NULL},
     {ACT_UE8M0, INPUTS_NORMAL, NAIVE_RIGHT, NULL},
     {ACT_UE8M0, INPUTS_EXTREMES, NAIVE_RIGHT, NULL},
     {ACT_UE8M0, INPUTS_HOLES, NAIVE_RIGHT, NULL},
@@ -290,6 +293,110 @@ START_TEST(a_red_zone_tells_where_it_was_hit)
 }
 END_TEST
 
+/* One token against an all-zero row: a kernel that never multiplies would pass. */
+START_TEST(inputs_that_leave_nothing_to_compare_are_no_proof)
+{
+    static const char *const texts[] = {GEMM_PLAIN, GEMM_BLOCKS};
+    hone_error error = {0};
+    run r;
+
+    run_open(&r, texts[_i], INPUTS_ZEROS);
+    naive_run(&r.problem, &r.in, NAIVE_RIGHT, NULL, &r.out);
+    verify_request request = {.problem = &r.problem,
+                              .before = &r.in,
+                              .after = (const uint8_t *const *)r.out.image,
+                              .tolerance = 36.0,
+                              .ctas_run = 1,
+                              .ctas_total = 1,
+                              .must_tell = true};
+    ck_assert_int_eq(verify_outputs(&request, &r.result, &error), HONE_OK);
+    ck_assert(!r.result.passed);
+    ck_assert_ptr_nonnull(strstr(r.result.reason, "nothing to compare"));
+    run_close(&r);
+}
+END_TEST
+
+START_TEST(the_worst_figures_are_kept)
+{
+    verify_result worst = {.passed = true,
+                           .cosine = 0.9,
+                           .rel_fro = 0.5,
+                           .calc_diff = 1e-7,
+                           .max_err = 2.0,
+                           .max_err_ratio = 0.25};
+    const verify_result other = {.passed = true,
+                                 .cosine = 1.0,
+                                 .rel_fro = 0.75,
+                                 .calc_diff = 1e-8,
+                                 .max_err = 3.0,
+                                 .max_err_ratio = 0.5};
+
+    verify_keep_worst(&worst, &other);
+    ck_assert_double_eq(worst.cosine, 0.9);
+    ck_assert_double_eq(worst.rel_fro, 0.75);
+    ck_assert_double_eq(worst.calc_diff, 1e-7);
+    ck_assert_double_eq(worst.max_err, 3.0);
+    ck_assert_double_eq(worst.max_err_ratio, 0.5);
+}
+END_TEST
+
+/* Rows 0..3 of 16, the last 4 of which are padding from 13 on: tiles of 4 rows and all 13 groups.
+ */
+static const struct {
+    const char *name;
+    int64_t scale_to, q_to; /* rows written: of the first tile, and 12..16 always */
+    uint64_t run;
+    uint8_t padding;
+    const char *has;
+} act_samples[] = {
+    {"whole tiles", 4, 4, 2, 127, NULL},
+    {"a third CTA wrote nothing", 4, 4, 3, 127, "not as many tiles"},
+    {"a row of a tile is untouched", 3, 3, 2, 127, "not as many tiles"},
+    {"q of a row is untouched", 4, 3, 2, 127, "its q left untouched"},
+    {"q of a row too many", 4, 5, 2, 127, "its scale left untouched"},
+    {"padding is NaN", 4, 4, 2, 0x80, "padding scale [13,0]"},
+    {"padding is untouched", 4, 4, 2, 0xff, "not as many tiles"},
+};
+
+/* Copy rows of the right outputs; the scales' padding is the sample's. */
+static void copy_act_rows(const inputs *right, inputs *out, int64_t first, int64_t scale_to,
+                          int64_t q_to, uint8_t padding)
+{
+    const int64_t k = 416, groups = 16;
+
+    for (int64_t row = first; row < q_to && row < 13; row++) {
+        memcpy(out->image[1] + row * k, right->image[1] + row * k, (size_t)k);
+    }
+    for (int64_t row = first; row < scale_to; row++) {
+        for (int64_t g = 0; g < groups; g++) {
+            uint64_t at =
+                problem_scale_offset(16, groups, HONE_DTYPE_UE8M0, HONE_SCALES_PACKED, row, g);
+            out->image[2][at] = row < 13 ? right->image[2][at] : padding;
+        }
+    }
+}
+
+START_TEST(sampled_quantisers_must_have_written_whole_tiles_of_both_outputs)
+{
+    run right, r;
+
+    run_open(&right, ACT_UE8M0, INPUTS_NORMAL);
+    naive_run(&right.problem, &right.in, NAIVE_RIGHT, NULL, &right.out);
+    run_open(&r, ACT_UE8M0, INPUTS_NORMAL);
+    copy_act_rows(&right.out, &r.out, 0, act_samples[_i].scale_to, act_samples[_i].q_to, 127);
+    copy_act_rows(&right.out, &r.out, 12, 16, 16, act_samples[_i].padding);
+    run_verify(&r, act_samples[_i].run, 4);
+    if (act_samples[_i].has == NULL) {
+        ck_assert_msg(r.result.passed, "%s: %s", act_samples[_i].name, r.result.reason);
+    } else {
+        ck_assert_msg(strstr(r.result.reason, act_samples[_i].has) != NULL, "%s: '%s'",
+                      act_samples[_i].name, r.result.reason);
+    }
+    run_close(&r);
+    run_close(&right);
+}
+END_TEST
+
 int main(void)
 {
     TCase *tests = tcase_create("verify");
@@ -302,6 +409,10 @@ int main(void)
     tcase_add_test(tests, one_wrong_element_among_sampled_tiles_is_found);
     tcase_add_test(tests, a_raw_scale_may_be_one_unit_off_and_no_more);
     tcase_add_test(tests, padding_scales_must_be_one);
+    tcase_add_loop_test(tests, inputs_that_leave_nothing_to_compare_are_no_proof, 0, 2);
+    tcase_add_test(tests, the_worst_figures_are_kept);
+    tcase_add_loop_test(tests, sampled_quantisers_must_have_written_whole_tiles_of_both_outputs, 0,
+                        ARRAY_LEN(act_samples));
     tcase_add_test(tests, a_red_zone_tells_where_it_was_hit);
     return suite_run("bench/verify", tests);
 }
