@@ -47,20 +47,25 @@ static const char *const page_layout_names[] = {
 #define AT(op, member) (uint32_t)(offsetof(hone_problem, as.op) + offsetof(hone_##op, member))
 #define SIZE(op, name, member, low, need, rounds)                                                  \
     {                                                                                              \
-        name, PROBLEM_SIZE, AT(op, member), NULL, 0, low, MOST_SIZE, 0, need, rounds               \
+        name, PROBLEM_SIZE, AT(op, member), NULL, 0, low, MOST_SIZE, 0, need, rounds, false        \
+    }
+/* A size that a launch is given and that decides nothing else. */
+#define FREE_SIZE(op, name, member, low, need)                                                     \
+    {                                                                                              \
+        name, PROBLEM_SIZE, AT(op, member), NULL, 0, low, MOST_SIZE, 0, need, false, true          \
     }
 #define BATCH(op)                                                                                  \
     {                                                                                              \
-        "batch", PROBLEM_SIZE, AT(op, batch), NULL, 0, 0, MOST_SIZE, 1, false, false               \
+        "batch", PROBLEM_SIZE, AT(op, batch), NULL, 0, 0, MOST_SIZE, 1, false, false, false        \
     }
 #define NUMBER(op, name, member, low, high, standard, need)                                        \
     {                                                                                              \
-        name, PROBLEM_INT, AT(op, member), NULL, 0, low, high, standard, need, false               \
+        name, PROBLEM_INT, AT(op, member), NULL, 0, low, high, standard, need, false, false        \
     }
 #define ENUM(op, name, member, list, standard, need)                                               \
     {                                                                                              \
         name, PROBLEM_ENUM, AT(op, member), list, ARRAY_LEN(list), 0, ARRAY_LEN(list) - 1,         \
-            standard, need, false                                                                  \
+            standard, need, false, false                                                           \
     }
 /* Every operand's element and scale dtype and granularity. The bounds admit what no template serves
  * yet: identity must be able to name it. */
@@ -101,8 +106,8 @@ static const problem_field act_quant_fields[] = {
 
 static const problem_field kv_quant_fields[] = {
     SIZE(kv_quant, "tokens", tokens, 0, true, true),
-    SIZE(kv_quant, "pages", pages, 1, true, false),
-    SIZE(kv_quant, "page_stride", page_stride, 0, false, false),
+    FREE_SIZE(kv_quant, "pages", pages, 1, true),
+    FREE_SIZE(kv_quant, "page_stride", page_stride, 0, false),
     NUMBER(kv_quant, "page_size", page_size, 32, 256, 64, false),
     ENUM(kv_quant, "in", in, dtype_names, HONE_DTYPE_BF16, false),
     ENUM(kv_quant, "record_format", record.format, format_names, 0, true),

@@ -25,6 +25,8 @@ typedef struct problem_field {
     int64_t standard;    /* the default when the text leaves it out; required when `required` */
     bool required;
     bool bucket; /* a size that lookups may round up: m, tokens */
+    bool free;   /* a launch argument that no choice depends on: a winner for another value serves,
+                    its config   checked again; pages, page_stride */
 } problem_field;
 
 /* The fields of an op, in key order. NULL and *count = 0 for an unknown op. */
@@ -115,8 +117,8 @@ uint64_t problem_scale_offset(int64_t rows, int64_t groups, hone_dtype scale,
  * least once: for rooflines. Both 0 for a problem that breaks its op's rules. */
 void problem_work(const hone_problem *problem, double *flop, double *bytes);
 
-/* Whether the problem writes nothing, so that it succeeds without a launch: no rows, columns or tokens. A GEMM with k = 0 is
- * not empty: it writes zeros (cases.md 60). */
+/* Whether the problem writes nothing, so that it succeeds without a launch: no rows, columns or
+ * tokens. A GEMM with k = 0 is not empty: it writes zeros (cases.md 60). */
 bool problem_is_empty(const hone_problem *problem);
 
 #endif

@@ -51,6 +51,16 @@ int64_t serving_bucket(int64_t size)
     return best;
 }
 
+/* Whether the template's text is not the one that was proved. Served with its grade, but not to who
+ * wants only what was proved. */
+static bool is_stale(const hone_runtime *rt, const serving_candidate *c)
+{
+    uint8_t digest[32];
+
+    templates_digest(rt->templates, c->m, digest);
+    return memcmp(digest, c->winner->template_digest, sizeof digest) != 0;
+}
+
 /* Add the entry's winner when its config is legal for the problem. */
 static hone_status add_winner(const hone_runtime *rt, const hone_problem *problem,
                               const table_answer *answer, int32_t provenance,
@@ -71,6 +81,9 @@ static hone_status add_winner(const hone_runtime *rt, const hone_problem *proble
     }
     hone_status status =
         manifest_legal(c.m, problem, &rt->device->gpu.facts, &c.config, &legal, NULL, error);
+    if (rt->options.strict && is_stale(rt, &c)) {
+        return HONE_OK;
+    }
     c.exact = memcmp(&winner->problem.as, &problem->as, table_key_len(problem->op)) == 0;
     if (status == HONE_OK && legal) {
         out[(*count)++] = c;
@@ -100,7 +113,8 @@ hone_status serving_stored(const hone_runtime *rt, const hone_problem *problem,
     for (int want_bucket = 1; want_bucket >= 0; want_bucket--) {
         for (size_t i = 0; i < covers_len && tries < NEAR_TRIES; i++) {
             const table_answer *a = &t->entries[covers[i].entry].answer;
-            if (covers[i].size == size || !a->stored || (covers[i].size == bucket) != want_bucket) {
+            const bool same = &t->entries[covers[i].entry] == exact;
+            if (same || !a->stored || (covers[i].size == bucket) != want_bucket) {
                 continue;
             }
             const bool near_kind = a->provenance == HONE_FROM_NEAR;

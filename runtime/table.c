@@ -25,32 +25,36 @@ void table_problem(const table *t, const table_entry *entry, hone_problem *out)
     *out = problem;
 }
 
-/* The op's size field that lookups may round up; NULL when it has none. */
-static const problem_field *bucket_field(int32_t op)
+/* What a family has in common: the problem without the size that lookups may round up, which is
+ * given apart, and without what is free. False for an op that has no such size. */
+static bool family_key(const hone_problem *problem, hone_problem *key, int64_t *size)
 {
     size_t count = 0;
-    const problem_field *fields = problem_fields(op, &count);
+    const problem_field *fields = problem_fields(problem->op, &count);
+    bool rounds = false;
 
+    *key = *problem;
     for (size_t i = 0; i < count; i++) {
         if (fields[i].bucket) {
-            return &fields[i];
+            *size = problem_field_get(problem, &fields[i]);
+            rounds = true;
+        }
+        if (fields[i].bucket || fields[i].free) {
+            problem_field_set(key, &fields[i], 0);
         }
     }
-    return NULL;
+    return rounds;
 }
 
-/* Which family a problem is of, and its size in it: the hash of the key without its size. */
+/* Which family a problem is of, and its size in it. */
 static bool family_of(const hone_problem *problem, uint64_t *hash, int64_t *size)
 {
-    const problem_field *field = bucket_field(problem->op);
-    hone_problem rest = *problem;
+    hone_problem key;
 
-    if (field == NULL || field->kind != PROBLEM_SIZE) {
+    if (!family_key(problem, &key, size)) {
         return false;
     }
-    *size = problem_field_get(problem, field);
-    problem_field_set(&rest, field, 0);
-    *hash = table_hash(rest.op, &rest.as, table_key_len(rest.op));
+    *hash = table_hash(key.op, &key.as, table_key_len(key.op));
     return true;
 }
 
@@ -232,12 +236,13 @@ void table_free(table *t)
 /* Whether a member really is of the problem's family: the hash alone proves nothing. */
 static bool same_family(const table *t, const table_member *m, const hone_problem *problem)
 {
-    const problem_field *field = bucket_field(problem->op);
-    hone_problem other;
+    hone_problem member, key, other;
+    int64_t size = 0;
 
-    table_problem(t, &t->entries[m->entry], &other);
-    problem_field_set(&other, field, problem_field_get(problem, field));
-    return other.op == problem->op && memcmp(&other.as, &problem->as, table_key_len(other.op)) == 0;
+    table_problem(t, &t->entries[m->entry], &member);
+    return member.op == problem->op && family_key(&member, &other, &size) &&
+           family_key(problem, &key, &size) &&
+           memcmp(&other.as, &key.as, table_key_len(key.op)) == 0;
 }
 
 const table_member *table_covers(const table *t, const hone_problem *problem, size_t *count)

@@ -79,6 +79,7 @@ static hone_status write_winner(store *s, int64_t sweep, const templates *t,
         key.template_name = manifest_name(m);
         key.config = config_text;
         templates_digest(t, m, key.template_digest);
+        key.template_digest[0] ^= w->stale;
     }
     TRY(store_problem_id(s, &w->problem, &key.problem, error));
     TRY(store_device_id(s, &w->kind, &key.device, error));

@@ -11,6 +11,7 @@ typedef struct fixture_winner {
     device_kind kind;
     const char *template_name, *config; /* NULL: the analytical choice for the kind's GPU */
     double time_ns;
+    bool stale; /* proved with another text of its template */
 } fixture_winner;
 
 /* The kind of an emulated GPU ("h20"); a measured one when `emulated` is false. */

@@ -134,6 +134,53 @@ START_TEST(fallback_is_legal_and_monotone)
 }
 END_TEST
 
+#define CACHE(tokens, pages)                                                                       \
+    "kv_quant:tokens=" #tokens ",pages=" #pages ",record=index_132-split-raw_amax"
+
+/* How large the cache is decides no config: a winner for one serves all (DESIGN 6.8, near). */
+START_TEST(a_cache_of_another_size_is_served_by_what_was_tuned)
+{
+    const fixture_winner winners[] = {winner_on("h20", true, CACHE(64, 16), 1000)};
+    static const char *const asked[] = {CACHE(64, 20000), CACHE(50, 3)};
+    hone_choice choice;
+
+    write_store(winners, ARRAY_LEN(winners));
+    hone_runtime *rt = open_runtime("emu:h20", 0, 0);
+    for (size_t i = 0; i < ARRAY_LEN(asked); i++) {
+        prepare(rt, asked[i]);
+        ck_assert_int_eq(look_up(rt, asked[i], &choice), HONE_OK);
+        ck_assert(choice.provenance == HONE_FROM_BUCKET || choice.provenance == HONE_FROM_NEAR);
+        ck_assert_double_eq(choice.time_ns, 1000);
+    }
+    hone_close(rt);
+    rt = open_runtime("emu:h20", 1, 0);
+    ck_assert_int_eq(look_up(rt, asked[0], &choice), HONE_NOT_FOUND);
+    hone_close(rt);
+    remove_store();
+}
+END_TEST
+
+START_TEST(a_stale_winner_says_so_and_is_nothing_to_a_strict_runtime)
+{
+    fixture_winner winner = winner_on("h20", true, GEMM(64), 1000);
+    const hone_problem problem = store_fixture_problem(GEMM(64));
+    hone_choice choice;
+
+    winner.stale = true;
+    write_store(&winner, 1);
+    hone_runtime *rt = open_runtime("emu:h20", 0, 0);
+    prepare(rt, GEMM(64));
+    ck_assert_int_eq(look_up(rt, GEMM(64), &choice), HONE_OK);
+    ck_assert_int_eq(choice.grade, HONE_GRADE_STALE);
+    hone_close(rt);
+    rt = open_runtime("emu:h20", 1, 0);
+    ck_assert_int_eq(hone_prepare(rt, &problem, 1, NULL, NULL, NULL), HONE_NOT_FOUND);
+    ck_assert_int_ne(look_up(rt, GEMM(64), &choice), HONE_OK);
+    hone_close(rt);
+    remove_store();
+}
+END_TEST
+
 START_TEST(strict_preparation_of_an_untuned_problem_is_refused)
 {
     const hone_problem problem = store_fixture_problem(GEMM(60));
@@ -456,6 +503,8 @@ int main(void)
                         (int)ARRAY_LEN(keyed));
     tcase_add_loop_test(own, winners_serve_their_device_kind_and_its_twins, 0,
                         (int)ARRAY_LEN(kinds));
+    tcase_add_test(own, a_cache_of_another_size_is_served_by_what_was_tuned);
+    tcase_add_test(own, a_stale_winner_says_so_and_is_nothing_to_a_strict_runtime);
     tcase_add_test(own, modelled_winners_stay_off_real_devices_unless_asked_for);
     tcase_add_loop_test(own, a_winner_whose_config_no_longer_parses_is_a_miss, 0, 2);
     const int result = suite_run_cases("runtime/serving", cases, ARRAY_LEN(cases));
