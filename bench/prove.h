@@ -2,7 +2,8 @@
  *
  * Nothing is timed that was not proved (DESIGN 6.5). On an emulated device large launches run on
  * sampled CTAs and the time is the performance model's; on a CUDA device everything runs and events
- * take the time. Who makes the proof stricter raises TEMPLATES_PROOF_VERSION (templates/manifest.h).
+ * take the time. Who makes the proof stricter raises TEMPLATES_PROOF_VERSION
+ * (templates/manifest.h).
  */
 #ifndef HONE_BENCH_PROVE_H
 #define HONE_BENCH_PROVE_H

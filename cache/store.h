@@ -182,8 +182,8 @@ typedef struct store_result {
 hone_status store_candidate_finish(store *s, int64_t id, const store_result *result,
                                    hone_error *error);
 
-/* A candidate that needs no try (pruned before compiling): begin and finish in one pending row. HONE_TAKEN as
- * above. */
+/* A candidate that needs no try (pruned before compiling): begin and finish in one pending row.
+ * HONE_TAKEN as above. */
 hone_status store_candidate_record(store *s, int64_t sweep, const store_key *key,
                                    const store_result *result, int64_t *id, hone_error *error);
 

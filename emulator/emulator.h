@@ -1,7 +1,8 @@
-/* emulator.h - inside the emulator: from PTX text to a finished launch. The shim (driver API) stands on this.
+/* emulator.h - inside the emulator: from PTX text to a finished launch. The shim (driver API)
+ * stands on this.
  *
- * ptx_*: text to decoded kernels. machine_*: execution. memory_*: the device's global memory. tensor_*:
- * matrix arithmetic. One host thread per device at a time. */
+ * ptx_*: text to decoded kernels. machine_*: execution. memory_*: the device's global memory.
+ * tensor_*: matrix arithmetic. One host thread per device at a time. */
 #ifndef HONE_EMULATOR_EMULATOR_H
 #define HONE_EMULATOR_EMULATOR_H
 
@@ -11,9 +12,9 @@
 typedef struct ptx_module ptx_module;
 typedef struct ptx_kernel ptx_kernel;
 
-/* Parse and decode. Every form that is not supported is listed at once, with its line, in `error` and, in
- * full, in `log` (may be NULL). HONE_BAD_TEXT, HONE_UNSUPPORTED. The module allocates its __device__
- * variables in `memory`. */
+/* Parse and decode. Every form that is not supported is listed at once, with its line, in `error`
+ * and, in full, in `log` (may be NULL). HONE_BAD_TEXT, HONE_UNSUPPORTED. The module allocates its
+ * __device__ variables in `memory`. */
 hone_status ptx_module_load(const char *text, size_t len, device_memory *memory, ptx_module **out,
                             char *log, size_t log_capacity, hone_error *error);
 void ptx_module_unload(ptx_module *m, device_memory *memory);
@@ -23,7 +24,8 @@ bool ptx_module_global(const ptx_module *m, const char *name, uint64_t *address,
 
 typedef struct ptx_kernel_facts {
     const char *name;
-    uint32_t static_shared_bytes, local_bytes, params_len, max_threads; /* max_threads: .maxntid or 1024 */
+    uint32_t static_shared_bytes, local_bytes, params_len,
+        max_threads; /* max_threads: .maxntid or 1024 */
     uint32_t param_offset[64], param_bytes[64], params_bytes;
 } ptx_kernel_facts;
 void ptx_kernel_describe(const ptx_kernel *k, ptx_kernel_facts *out);
@@ -42,8 +44,8 @@ typedef struct machine_launch {
     size_t sample_len;
 } machine_launch;
 
-/* Run it. On a fault: *fault is filled, its `result` is the CUresult that the driver reports, and the status is
- * HONE_WRONG. Counters cover what ran. */
+/* Run it. On a fault: *fault is filled, its `result` is the CUresult that the driver reports, and
+ * the status is HONE_WRONG. Counters cover what ran. */
 hone_status machine_run(const machine_launch *launch, hone_emu_counters *counters,
                         hone_emu_fault *fault, hone_error *error);
 

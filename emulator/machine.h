@@ -170,7 +170,7 @@ struct machine_run_state {
     bool faulted, checks, out_of_memory;
     touched_range *touched;
     size_t touched_len, touched_capacity;
-    uint32_t *hit; /* by instruction: 1 + index in `touched` of its last access */
+    uint32_t *hit;              /* by instruction: 1 + index in `touched` of its last access */
     machine_operands *operands; /* of the matrix unit, once one was used; freed with the launch */
     uint64_t random, clock;
 };

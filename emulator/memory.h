@@ -1,7 +1,8 @@
 /* memory.h - global memory of one emulated device: an allocation table with red zones and validity.
  *
- * Addresses that kernels see are host addresses. Every access of a kernel is looked up; a freed range is kept in
- * quarantine, so that use after free is told from out of bounds. Each byte has a shadow bit: written or not. */
+ * Addresses that kernels see are host addresses. Every access of a kernel is looked up; a freed
+ * range is kept in quarantine, so that use after free is told from out of bounds. Each byte has a
+ * shadow bit: written or not. */
 #ifndef HONE_EMULATOR_MEMORY_H
 #define HONE_EMULATOR_MEMORY_H
 
@@ -24,19 +25,24 @@ void memory_close(device_memory *m);
 hone_status memory_allocate(device_memory *m, uint64_t bytes, uint64_t *address, hone_error *error);
 hone_status memory_free(device_memory *m, uint64_t address, hone_error *error);
 
-/* Let kernels reach host memory at its own address (pinned memory): counted as written, not charged to the
- * capacity. The caller keeps the bytes alive until memory_release. */
+/* Let kernels reach host memory at its own address (pinned memory): counted as written, not charged
+ * to the capacity. The caller keeps the bytes alive until memory_release. */
 hone_status memory_adopt(device_memory *m, void *host, uint64_t bytes, hone_error *error);
 hone_status memory_release(device_memory *m, const void *host, hone_error *error);
 
-/* The range that holds `address`, live or quarantined; NULL when none. O(log n); callers cache the last hit. */
+/* The range that holds `address`, live or quarantined; NULL when none. O(log n); callers cache the
+ * last hit. */
 const memory_range *memory_find(const device_memory *m, uint64_t address);
 
 /* Copies by the host: bounds-checked, destination marked written, source's shadow not looked at. */
-hone_status memory_write(device_memory *m, uint64_t address, const void *from, uint64_t bytes, hone_error *error);
-hone_status memory_read(const device_memory *m, uint64_t address, void *to, uint64_t bytes, hone_error *error);
-hone_status memory_fill(device_memory *m, uint64_t address, uint32_t value, uint32_t width, uint64_t count, hone_error *error);
-hone_status memory_copy(device_memory *m, uint64_t to, uint64_t from, uint64_t bytes, hone_error *error); /* shadow travels along */
+hone_status memory_write(device_memory *m, uint64_t address, const void *from, uint64_t bytes,
+                         hone_error *error);
+hone_status memory_read(const device_memory *m, uint64_t address, void *to, uint64_t bytes,
+                        hone_error *error);
+hone_status memory_fill(device_memory *m, uint64_t address, uint32_t value, uint32_t width,
+                        uint64_t count, hone_error *error);
+hone_status memory_copy(device_memory *m, uint64_t to, uint64_t from, uint64_t bytes,
+                        hone_error *error); /* shadow travels along */
 void memory_info(const device_memory *m, uint64_t *used, uint64_t *capacity);
 
 #endif

@@ -1,7 +1,8 @@
 /* hone_emu.h - the one extension table of libhone_emu.so, beside the driver API that it exports.
  *
- * Private to the project (not installed). The runtime finds it with dlsym(library, "hone_emu_api"); a real
- * libcuda has no such name, and nothing else tells the two apart. Not thread-safe unless said. */
+ * Private to the project (not installed). The runtime finds it with dlsym(library,
+ * HONE_EMU_SYMBOL); a real libcuda has no such name, and nothing else tells the two apart. Not
+ * thread-safe unless said. */
 #ifndef HONE_EMU_H
 #define HONE_EMU_H
 
@@ -20,12 +21,12 @@ typedef struct hone_emu_counters {
     uint64_t ctas_run, ctas_total;
     uint64_t warp_instructions, thread_instructions; /* thread: active lanes */
     uint64_t alu, fp32, sfu, control, conversion;    /* warp instructions by pipe */
-    uint64_t tensor_macs[8];    /* multiply-adds by hone_emu_mma kind */
+    uint64_t tensor_macs[8];                         /* multiply-adds by hone_emu_mma kind */
     uint64_t global_load_bytes, global_store_bytes;  /* asked for by lanes */
     uint64_t global_requests, global_sectors;        /* warp requests; 32-byte sectors */
     uint64_t global_load_sectors, global_store_sectors;
-    uint64_t unique_lines;      /* distinct 128-byte lines touched: the DRAM footprint */
-    uint64_t shared_requests, shared_wavefronts;     /* wavefronts > requests: bank conflicts */
+    uint64_t unique_lines; /* distinct 128-byte lines touched: the DRAM footprint */
+    uint64_t shared_requests, shared_wavefronts; /* wavefronts > requests: bank conflicts */
     uint64_t async_copy_bytes, barriers, atomics;
 } hone_emu_counters;
 
@@ -41,15 +42,16 @@ typedef enum hone_emu_mma {
 /* The last fault, with where it happened. `ptx_line` is 1-based in the module's PTX. */
 typedef struct hone_emu_fault {
     int32_t result; /* CUresult that the launch reported; 0: no fault so far */
-    char kind[32];  /* "out-of-bounds", "misaligned", "uninitialised", "deadlock", "barrier-divergence",
-                       "use-after-free", "trap", "unsupported" */
+    char kind[32];  /* "out-of-bounds", "misaligned", "uninitialised", "deadlock",
+                       "barrier-divergence",  "use-after-free", "trap", "unsupported" */
     char kernel[128];
     char message[384];
     int32_t ptx_line, warp, lane;
     uint64_t cta, address;
 } hone_emu_fault;
 
-/* ptxas' figures for a function: an emulator sees PTX, so the one who compiled says what the code needs. */
+/* ptxas' figures for a function: an emulator sees PTX, so the one who compiled says what the code
+ * needs. */
 typedef struct hone_emu_resources {
     int32_t registers, static_shared_bytes, local_bytes, spill_bytes;
 } hone_emu_resources;
@@ -57,11 +59,12 @@ typedef struct hone_emu_resources {
 typedef struct hone_emu_api {
     uint32_t version; /* HONE_EMU_VERSION */
 
-    /* Which GPUs to be, by file name below models/gpu ("h20"). Before cuInit; the default is one "h20".
-     * HONE_UNKNOWN for a name that is not there. */
+    /* Which GPUs to be, by file name below models/gpu ("h20"). Before cuInit; the default is one
+     * "h20". HONE_UNKNOWN for a name that is not there. */
     hone_status (*set_devices)(const char *const *names, size_t count, hone_error *error);
 
-    /* Of one device: tensor arithmetic (default HW), and the seed of the warp order (default 0: in order). */
+    /* Of one device: tensor arithmetic (default HW), and the seed of the warp order (default 0: in
+     * order). */
     hone_status (*set_arithmetic)(int device, hone_emu_arithmetic mode, hone_error *error);
     hone_status (*set_schedule)(int device, uint64_t seed, hone_error *error);
 
@@ -72,17 +75,21 @@ typedef struct hone_emu_api {
      * this order; count 0: all of them again. The list is copied. */
     hone_status (*set_sample)(int device, const uint64_t *ctas, size_t count, hone_error *error);
 
-    /* Set before a launch for its answers by cuFuncGetAttribute, and for occupancy. `function` is a CUfunction. */
-    hone_status (*set_resources)(void *function, const hone_emu_resources *resources, hone_error *error);
+    /* Set before a launch for its answers by cuFuncGetAttribute, and for occupancy. `function` is a
+     * CUfunction. */
+    hone_status (*set_resources)(void *function, const hone_emu_resources *resources,
+                                 hone_error *error);
 
     /* Counters of the device's last launch, and the last fault. */
     hone_status (*last_counters)(int device, hone_emu_counters *out, hone_error *error);
     hone_status (*last_fault)(int device, hone_emu_fault *out, hone_error *error);
 
-    /* Clear the sticky error of a device and its context, as a new process would (tests and sweeps). */
+    /* Clear the sticky error of a device and its context, as a new process would (tests and
+     * sweeps). */
     hone_status (*reset)(int device, hone_error *error);
 
-    /* Make every launch from the n-th on fail with this CUresult (0: none): faults for the tuner's tests. */
+    /* Make every launch from the n-th on fail with this CUresult (0: none): faults for the tuner's
+     * tests. */
     hone_status (*set_launch_fault)(int device, uint64_t nth, int result, hone_error *error);
 } hone_emu_api;
 

@@ -24,8 +24,8 @@ typedef struct jit_options {
     uint32_t cpu_seconds;  /* processor time of one compile; 0: 60 s */
     uint64_t memory_bytes; /* address space of a worker; 0: 4 GiB */
     const char *worker; /* program; NULL: HONE_WORKER, beside this library or program, or libexec */
-    const char *cache_path; /* kernel cache; NULL: $XDG_CACHE_HOME/hone/kernels.db, or none where that
-                                cannot be written */
+    const char *cache_path; /* kernel cache; NULL: $XDG_CACHE_HOME/hone/kernels.db, or none where
+                               that cannot be written */
     bool no_cache;          /* neither read nor write it */
 } jit_options;
 

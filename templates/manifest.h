@@ -1,4 +1,5 @@
-/* manifest.h - a template's YAML manifest: parameters, constraints, launches, arguments (docs/design.md).
+/* manifest.h - a template's YAML manifest: parameters, constraints, launches, arguments
+ * (docs/design.md).
  *
  * Immutable after parsing, so shared freely between threads. */
 #ifndef HONE_TEMPLATES_MANIFEST_H
@@ -41,7 +42,8 @@ typedef struct plan_launch {
     plan_argument arguments[MANIFEST_MAX_ARGUMENTS];
 } plan_launch;
 
-/* What the launches do in all, as the manifest estimates it before anything is compiled: for ranking. 0: silent. */
+/* What the launches do in all, as the manifest estimates it before anything is compiled: for
+ * ranking. 0: silent. */
 typedef struct plan_estimate {
     int64_t registers;    /* of a thread */
     int64_t macs;         /* on tensor cores, padding included */
@@ -62,7 +64,8 @@ typedef struct plan {
     double tolerance; /* c of the element bound |err| <= c * 2^-13 * sum|ab|; 0: bytes must match */
 } plan;
 
-/* `source` is the manifest's name ("fp8_gemm/mma_sync"). HONE_BAD_MANIFEST names line, rule, remedy. */
+/* `source` is the manifest's name ("fp8_gemm/mma_sync"). HONE_BAD_MANIFEST names line, rule,
+ * remedy. */
 hone_status manifest_parse(const char *source, const char *text, size_t len, manifest **out,
                            hone_error *error);
 void manifest_free(manifest *m);
@@ -74,8 +77,8 @@ uint32_t manifest_params_len(const manifest *m);
 const char *manifest_param_name(const manifest *m, uint32_t param);
 uint32_t manifest_param_values(const manifest *m, uint32_t param, const int64_t **values);
 
-/* 1 when the template serves this problem on this device at all (its `when:`), 0 when not; `why` (may be
- * NULL, else 160 bytes) then says which rule refuses. */
+/* 1 when the template serves this problem on this device at all (its `when:`), 0 when not; `why`
+ * (may be NULL, else 160 bytes) then says which rule refuses. */
 hone_status manifest_serves(const manifest *m, const hone_problem *problem,
                             const device_facts *device, bool *serves, char why[160],
                             hone_error *error);
