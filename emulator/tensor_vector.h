@@ -34,6 +34,7 @@ TENSOR_PUSH(TENSOR_FEATURES)
 #define LANES (1 << (TENSOR_LEVEL + 1)) /* of 32 bits: 16, 8, 4 */
 
 typedef int32_t vi __attribute__((vector_size(4 * LANES)));
+typedef uint32_t vu __attribute__((vector_size(4 * LANES)));
 typedef float vf __attribute__((vector_size(4 * LANES)));
 typedef int8_t vb __attribute__((vector_size(4 * LANES)));
 typedef int16_t vh __attribute__((vector_size(4 * LANES)));
@@ -196,7 +197,9 @@ VECTOR_INLINE void vector_sum_toward_zero(vf *out, const vi x[3])
 {
     vd total[2], more[2];
 #if TENSOR_LEVEL == 3
-    vi large = ((x[0] + (1 << 29)) | (x[1] + (1 << 29))) & (int32_t)0xc0000000;
+    /* Unsigned, since a value past the bound may wrap: both upper bits stay clear within it. */
+    vu first = (vu)x[0] + (1u << 29), second = (vu)x[1] + (1u << 29);
+    vi large = (vi)((first | second) & 0xc0000000u);
 
     if (!vector_any(&large)) {
         *out = (vf)_mm512_cvt_roundepi32_ps((__m512i)(x[0] + x[1] + x[2]),
