@@ -181,15 +181,13 @@ typedef struct figures {
     unsigned long allocations, locks;
 } figures;
 
-/* One round. */
+/* One round, counted into `h`. `cost` is what two readings of the counter take. */
 static bool time_round(const hone_runtime *rt, const winners *w, int64_t shift, uint64_t *seed,
-                       histogram *h, figures *out)
+                       uint32_t cost, histogram *h, figures *out)
 {
-    const uint32_t cost = reading_cost(h);
     const unsigned long allocations_before = allocations, locks_before = locks;
     bool fine = true;
 
-    memset(h, 0, sizeof *h);
     for (int i = 0; fine && i < LOOKUPS; i++) {
         uint64_t spent = 0;
         fine = time_one(rt, w, shift, seed, &spent);
@@ -200,22 +198,37 @@ static bool time_round(const hone_runtime *rt, const winners *w, int64_t shift, 
     return fine;
 }
 
-/* The best of several rounds: what else runs on the machine only ever adds time. Counts are of all
- * rounds. */
+static int compare_ns(const void *a, const void *b)
+{
+    const double *x = a, *y = b;
+
+    return (*x > *y) - (*x < *y);
+}
+
+/* Each round's quantiles, and of those the median: neither a lucky round nor one in which the
+ * machine did something else. */
 static bool measure(const hone_runtime *rt, const winners *w, int64_t shift, int rounds,
                     figures *out)
 {
     const double tick = ns_per_tick();
     histogram *h = malloc(sizeof *h);
+    double p50[ROUNDS], p99[ROUNDS];
     uint64_t seed = 1;
     bool fine = h != NULL;
 
-    *out = (figures){.p50_ns = 1e9, .p99_ns = 1e9};
+    *out = (figures){0};
+    const uint32_t cost = fine ? reading_cost(h) : 0;
     for (int round = 0; fine && round < rounds; round++) {
-        fine = time_round(rt, w, shift, &seed, h, out);
-        const double p50 = quantile(h, 0.5) * tick, p99 = quantile(h, 0.99) * tick;
-        out->p50_ns = p50 < out->p50_ns ? p50 : out->p50_ns;
-        out->p99_ns = p99 < out->p99_ns ? p99 : out->p99_ns;
+        memset(h, 0, sizeof *h);
+        fine = time_round(rt, w, shift, &seed, cost, h, out);
+        p50[round] = quantile(h, 0.5) * tick;
+        p99[round] = quantile(h, 0.99) * tick;
+    }
+    if (fine) {
+        qsort(p50, (size_t)rounds, sizeof p50[0], compare_ns);
+        qsort(p99, (size_t)rounds, sizeof p99[0], compare_ns);
+        out->p50_ns = p50[rounds / 2];
+        out->p99_ns = p99[rounds / 2];
     }
     free(h);
     return fine;
