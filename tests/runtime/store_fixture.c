@@ -118,3 +118,18 @@ done:
     templates_close(t);
     return status == HONE_OK;
 }
+
+fixture_winner store_fixture_winner(const char *gpu_slug, bool emulated, const char *problem,
+                                    double time_ns)
+{
+    return (fixture_winner){.problem = store_fixture_problem(problem),
+                            .kind = store_fixture_kind(gpu_slug, emulated),
+                            .time_ns = time_ns};
+}
+
+hone_status store_fixture_ask(const hone_runtime *rt, const char *text, hone_choice *out)
+{
+    const hone_problem problem = store_fixture_problem(text);
+
+    return hone_lookup(rt, &problem, out, NULL);
+}

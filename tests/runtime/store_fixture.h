@@ -17,6 +17,13 @@ typedef struct fixture_winner {
 /* The kind of an emulated GPU ("h20"); a measured one when `emulated` is false. */
 device_kind store_fixture_kind(const char *gpu_slug, bool emulated);
 
+/* A winner on that kind, of a problem given as text: the analytical choice. */
+fixture_winner store_fixture_winner(const char *gpu_slug, bool emulated, const char *problem,
+                                    double time_ns);
+
+/* Look up a problem given as text. */
+hone_status store_fixture_ask(const hone_runtime *rt, const char *text, hone_choice *out);
+
 /* Write the winners and pack a generation. Anything that fails prints why and returns false. */
 bool store_fixture_write(const char *path, const fixture_winner *winners, size_t len);
 

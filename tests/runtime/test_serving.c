@@ -23,21 +23,13 @@ static void write_store(const fixture_winner *winners, size_t len)
     ck_assert(store_fixture_write(store_file, winners, len));
 }
 
-static fixture_winner winner_on(const char *gpu_slug, bool emulated, const char *problem,
-                                double time_ns)
-{
-    return (fixture_winner){.problem = store_fixture_problem(problem),
-                            .kind = store_fixture_kind(gpu_slug, emulated),
-                            .time_ns = time_ns};
-}
-
 /* Winners on emu:h20 at M = 16, 64 and 4096 (64 is of the bucket list, as are the others). */
 static void write_usual_store(void)
 {
     const fixture_winner winners[] = {
-        winner_on("h20", true, GEMM(16), 1000),
-        winner_on("h20", true, GEMM(64), 2000),
-        winner_on("h20", true, GEMM(4096), 3000),
+        store_fixture_winner("h20", true, GEMM(16), 1000),
+        store_fixture_winner("h20", true, GEMM(64), 2000),
+        store_fixture_winner("h20", true, GEMM(4096), 3000),
     };
     write_store(winners, ARRAY_LEN(winners));
 }
@@ -69,13 +61,6 @@ static void prepare(hone_runtime *rt, const char *text)
 
     ck_assert_msg(hone_prepare(rt, &problem, 1, NULL, NULL, &error) == HONE_OK, "%s: %s", text,
                   error.message);
-}
-
-static hone_status look_up(const hone_runtime *rt, const char *text, hone_choice *out)
-{
-    const hone_problem problem = store_fixture_problem(text);
-
-    return hone_lookup(rt, &problem, out, NULL);
 }
 
 /* ---- Fallback -------------------------------------------------------------------------------- */
@@ -116,7 +101,7 @@ START_TEST(fallback_is_legal_and_monotone)
         prepare(rt, fallbacks[_i].prepared);
     }
     memset(&choice, 0xee, sizeof choice);
-    hone_status status = look_up(rt, fallbacks[_i].asked, &choice);
+    hone_status status = store_fixture_ask(rt, fallbacks[_i].asked, &choice);
     ck_assert_msg(status == fallbacks[_i].status, "%s: %s", fallbacks[_i].name,
                   hone_status_name(status));
     if (status == HONE_OK) {
@@ -140,7 +125,7 @@ END_TEST
 /* How large the cache is decides no config: a winner for one serves all (DESIGN 6.8, near). */
 START_TEST(a_cache_of_another_size_is_served_by_what_was_tuned)
 {
-    const fixture_winner winners[] = {winner_on("h20", true, CACHE(64, 16), 1000)};
+    const fixture_winner winners[] = {store_fixture_winner("h20", true, CACHE(64, 16), 1000)};
     static const char *const asked[] = {CACHE(64, 20000), CACHE(50, 3)};
     hone_choice choice;
 
@@ -148,13 +133,13 @@ START_TEST(a_cache_of_another_size_is_served_by_what_was_tuned)
     hone_runtime *rt = open_runtime("emu:h20", 0, 0);
     for (size_t i = 0; i < ARRAY_LEN(asked); i++) {
         prepare(rt, asked[i]);
-        ck_assert_int_eq(look_up(rt, asked[i], &choice), HONE_OK);
+        ck_assert_int_eq(store_fixture_ask(rt, asked[i], &choice), HONE_OK);
         ck_assert(choice.provenance == HONE_FROM_BUCKET || choice.provenance == HONE_FROM_NEAR);
         ck_assert_double_eq(choice.time_ns, 1000);
     }
     hone_close(rt);
     rt = open_runtime("emu:h20", 1, 0);
-    ck_assert_int_eq(look_up(rt, asked[0], &choice), HONE_NOT_FOUND);
+    ck_assert_int_eq(store_fixture_ask(rt, asked[0], &choice), HONE_NOT_FOUND);
     hone_close(rt);
     remove_store();
 }
@@ -162,7 +147,7 @@ END_TEST
 
 START_TEST(a_stale_winner_says_so_and_is_nothing_to_a_strict_runtime)
 {
-    fixture_winner winner = winner_on("h20", true, GEMM(64), 1000);
+    fixture_winner winner = store_fixture_winner("h20", true, GEMM(64), 1000);
     const hone_problem problem = store_fixture_problem(GEMM(64));
     hone_choice choice;
 
@@ -170,12 +155,12 @@ START_TEST(a_stale_winner_says_so_and_is_nothing_to_a_strict_runtime)
     write_store(&winner, 1);
     hone_runtime *rt = open_runtime("emu:h20", 0, 0);
     prepare(rt, GEMM(64));
-    ck_assert_int_eq(look_up(rt, GEMM(64), &choice), HONE_OK);
+    ck_assert_int_eq(store_fixture_ask(rt, GEMM(64), &choice), HONE_OK);
     ck_assert_int_eq(choice.grade, HONE_GRADE_STALE);
     hone_close(rt);
     rt = open_runtime("emu:h20", 1, 0);
     ck_assert_int_eq(hone_prepare(rt, &problem, 1, NULL, NULL, NULL), HONE_NOT_FOUND);
-    ck_assert_int_ne(look_up(rt, GEMM(64), &choice), HONE_OK);
+    ck_assert_int_ne(store_fixture_ask(rt, GEMM(64), &choice), HONE_OK);
     hone_close(rt);
     remove_store();
 }
@@ -310,7 +295,8 @@ static const struct {
 START_TEST(winners_serve_their_device_kind_and_its_twins)
 {
     const hone_problem problem = store_fixture_problem(GEMM(64));
-    const fixture_winner winner = winner_on(kinds[_i].made_on, kinds[_i].emulated, GEMM(64), 2000);
+    const fixture_winner winner =
+        store_fixture_winner(kinds[_i].made_on, kinds[_i].emulated, GEMM(64), 2000);
     hone_choice choice;
     hone_error error;
 
@@ -353,7 +339,7 @@ END_TEST
 START_TEST(a_winner_whose_config_no_longer_parses_is_a_miss)
 {
     const hone_problem problem = store_fixture_problem(GEMM(64));
-    fixture_winner winner = winner_on("h20", true, GEMM(64), 2000);
+    fixture_winner winner = store_fixture_winner("h20", true, GEMM(64), 2000);
     hone_choice choice;
     hone_error error;
 
@@ -429,7 +415,7 @@ START_TEST(launches_check_their_arguments_first)
 
     hone_runtime *rt = open_runtime("emu:h20", 0, 0);
     prepare(rt, GEMM(64));
-    ck_assert_int_eq(look_up(rt, GEMM(64), &choice), HONE_OK);
+    ck_assert_int_eq(store_fixture_ask(rt, GEMM(64), &choice), HONE_OK);
     memcpy(args, good_args, sizeof good_args);
     args[5] = (hone_arg){0x600000, 4096};
     args[bad_args[_i].index] = bad_args[_i].arg;
@@ -449,7 +435,7 @@ START_TEST(a_problem_without_rows_launches_nothing_and_succeeds)
 
     hone_runtime *rt = open_runtime("emu:h20", 0, 0);
     prepare(rt, GEMM(0));
-    ck_assert_int_eq(look_up(rt, GEMM(0), &choice), HONE_OK);
+    ck_assert_int_eq(store_fixture_ask(rt, GEMM(0), &choice), HONE_OK);
     ck_assert_msg(hone_launch(&choice, NULL, 0, NULL, &error) == HONE_OK, "%s", error.message);
     hone_close(rt);
 }
