@@ -2,8 +2,8 @@
  * design.
  *
  * A launch is serial and runs in the calling thread, so that it is measured in that thread's CPU
- * time: what one core does, whatever else the machine is doing. Each figure is the best of several;
- * what is compared is run in turn.
+ * time: what one core does, whatever else the machine is doing. Each figure is the median of
+ * several rounds; what is compared is run in turn.
  */
 #include "core/embedded.h"
 #include "core/status.h"
@@ -148,15 +148,17 @@ done:
     return status;
 }
 
-static double least(double a, double b)
-{
-    return a < b ? a : b;
-}
-
 static int compare_reals(const void *a, const void *b)
 {
     double x = *(const double *)a, y = *(const double *)b;
     return (x > y) - (x < y);
+}
+
+/* Of ROUNDS values, which are sorted. */
+static double median(double values[ROUNDS])
+{
+    qsort(values, ROUNDS, sizeof values[0], compare_reals);
+    return values[ROUNDS / 2];
 }
 
 /* ---- Thread instructions ------------------------------------------------------------------- */
@@ -176,7 +178,7 @@ static hone_status bench_instructions(bench *b, hone_error *error)
     CUfunction f = NULL;
     CUdeviceptr in = 0, out = 0, scales = 0;
     uint32_t count = ROWS;
-    double best[ARRAY_LEN(rows)] = {1e9, 1e9}, seconds = 0;
+    double seconds[ARRAY_LEN(rows)][ROUNDS] = {{0}};
     hone_emu_counters n = {0};
     void *params[] = {&in, &out, &scales, &count};
 
@@ -189,13 +191,12 @@ static hone_status bench_instructions(bench *b, hone_error *error)
     for (int round = 0; round < ROUNDS; round++) {
         for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
             TRY(d->emu->set_checks(b->device, rows[i].checks, error));
-            TRY(timed_launch(b, f, 64, params, &seconds, &n, error));
-            best[i] = least(best[i], seconds);
+            TRY(timed_launch(b, f, 64, params, &seconds[i][round], &n, error));
         }
     }
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-        add_row(b, rows[i].name, (double)n.thread_instructions / best[i] * 1e-9, "G thread-instr/s",
-                BAR_LEAST, rows[i].bar);
+        add_row(b, rows[i].name, (double)n.thread_instructions / median(seconds[i]) * 1e-9,
+                "G thread-instr/s", BAR_LEAST, rows[i].bar);
     }
 done:
     d->cuMemFree(in);
@@ -224,7 +225,7 @@ static hone_status bench_product(bench *b, size_t which, hone_error *error)
     CUfunction f = NULL;
     CUdeviceptr out = 0;
     uint32_t steps = STEPS;
-    double best[ARRAY_LEN(modes)] = {1e9, 1e9}, seconds[ARRAY_LEN(modes)], ratios[ROUNDS];
+    double seconds[ARRAY_LEN(modes)][ROUNDS] = {{0}}, ratios[ROUNDS];
     hone_emu_counters n = {0};
     void *params[] = {&out, &steps};
     char name[64];
@@ -235,19 +236,17 @@ static hone_status bench_product(bench *b, size_t which, hone_error *error)
     for (int round = 0; round < ROUNDS; round++) {
         for (size_t i = 0; i < ARRAY_LEN(modes); i++) {
             TRY(d->emu->set_arithmetic(b->device, modes[i], error));
-            TRY(timed_launch(b, f, MMA_CTAS, params, &seconds[i], &n, error));
-            best[i] = least(best[i], seconds[i]);
+            TRY(timed_launch(b, f, MMA_CTAS, params, &seconds[i][round], &n, error));
         }
-        ratios[round] = seconds[0] / seconds[1];
+        ratios[round] = seconds[0][round] / seconds[1][round];
     }
     for (size_t i = 0; i < ARRAY_LEN(modes); i++) {
         double macs = (double)n.tensor_macs[products[which].kind];
         snprintf(name, sizeof name, "%s, %s", products[which].text, i == 0 ? "hw" : "fast");
-        add_row(b, name, macs / best[i] * 1e-9, "G MAC/s", BAR_NONE, 0);
+        add_row(b, name, macs / median(seconds[i]) * 1e-9, "G MAC/s", BAR_NONE, 0);
     }
     snprintf(name, sizeof name, "%s, hw over fast", products[which].text);
-    qsort(ratios, ROUNDS, sizeof ratios[0], compare_reals); /* the median of pairs run in turn */
-    add_row(b, name, ratios[ROUNDS / 2], "times as long", BAR_MOST, 3);
+    add_row(b, name, median(ratios), "times as long", BAR_MOST, 3);
 done:
     d->cuMemFree(out);
     return status;
