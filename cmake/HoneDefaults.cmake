@@ -29,8 +29,15 @@ if(HONE_SANITIZE)
 endif()
 
 # hone_floor(NAME folder-libraries...): an object collection of this folder's *.c, linked against the floors below.
+# hone_floor(NAME FOLDERS folder... LINK folder-libraries...): the same with the *.c of folders within it.
 function(hone_floor name)
-  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.c)
+  cmake_parse_arguments(PARSE_ARGV 1 F "" "" "FOLDERS;LINK")
+  set(globs *.c)
+  foreach(folder ${F_FOLDERS})
+    list(APPEND globs ${folder}/*.c)
+  endforeach()
+  list(TRANSFORM globs PREPEND ${CMAKE_CURRENT_SOURCE_DIR}/)
+  file(GLOB sources CONFIGURE_DEPENDS ${globs})
   add_library(hone_${name} STATIC ${sources})
-  target_link_libraries(hone_${name} PUBLIC hone_options ${ARGN})
+  target_link_libraries(hone_${name} PUBLIC hone_options ${F_LINK} ${F_UNPARSED_ARGUMENTS})
 endfunction()

@@ -1,5 +1,5 @@
 /* api.c - the extension table: what a test or a tuner steers and reads beside the driver API. */
-#include "emulator/shim.h"
+#include "emulator/driver/shim.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -6,7 +6,7 @@
 #ifndef HONE_EMULATOR_EMULATOR_H
 #define HONE_EMULATOR_EMULATOR_H
 
-#include "emulator/memory.h"
+#include "emulator/machine/memory.h"
 #include "include/hone_emu.h"
 
 typedef struct ptx_module ptx_module;

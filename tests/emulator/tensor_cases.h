@@ -3,7 +3,7 @@
 #ifndef HONE_TESTS_EMULATOR_TENSOR_CASES_H
 #define HONE_TESTS_EMULATOR_TENSOR_CASES_H
 
-#include "emulator/tensor_lanes.h"
+#include "emulator/tensor/lanes.h"
 
 typedef struct tensor_case {
     uint32_t a[4][32], b[2][32], c[4][32];

@@ -1,5 +1,5 @@
 /* test_memory.c - claims about the emulated device's memory. */
-#include "emulator/memory.h"
+#include "emulator/machine/memory.h"
 
 #include "core/checked.h"
 #include "tests/support/suite.h"

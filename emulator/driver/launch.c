@@ -1,0 +1,244 @@
+/* launch.c - a launch: the driver's checks, the run, its modelled time, and what a fault
+ * leaves behind. */
+#include "emulator/driver/shim.h"
+
+#include "models/perf.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { PARAMS_MAX = 32768 }; /* bytes of parameters that any arch takes */
+
+/* Shape of a launch against the limits of the device and of the function. */
+static CUresult check_shape(const shim_function *f, const CUlaunchConfig *config)
+{
+    const gpu *g = &f->head.context->device->gpu;
+    uint64_t threads = (uint64_t)config->blockDimX * config->blockDimY * config->blockDimZ;
+    bool grid = config->gridDimX >= 1 && config->gridDimX <= INT_MAX && config->gridDimY >= 1 &&
+                config->gridDimY <= SHIM_GRID_YZ && config->gridDimZ >= 1 &&
+                config->gridDimZ <= SHIM_GRID_YZ;
+    bool block = config->blockDimX <= SHIM_DIM_XY && config->blockDimY <= SHIM_DIM_XY &&
+                 config->blockDimZ <= SHIM_DIM_Z && threads >= 1 && threads <= f->facts.max_threads;
+    if (!grid || !block || config->sharedMemBytes > (unsigned)f->dynamic_limit) {
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+    return shim_occupancy(g, f, (int)threads, config->sharedMemBytes) > 0
+               ? CUDA_SUCCESS
+               : CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
+}
+
+/* Parameters as one buffer, from CU_LAUNCH_PARAM_BUFFER_POINTER and _SIZE. */
+static CUresult params_from_extra(const shim_function *f, void **extra, uint8_t *params)
+{
+    const void *buffer = NULL;
+    const size_t *size = NULL;
+    for (size_t i = 0; extra[i] != CU_LAUNCH_PARAM_END; i += 2) {
+        if (extra[i] == CU_LAUNCH_PARAM_BUFFER_POINTER) {
+            buffer = extra[i + 1];
+        } else if (extra[i] == CU_LAUNCH_PARAM_BUFFER_SIZE) {
+            size = extra[i + 1];
+        } else {
+            return CUDA_ERROR_INVALID_VALUE;
+        }
+    }
+    uint32_t end =
+        0; /* of the last parameter: a caller's buffer need not hold the padding behind it */
+    if (f->facts.params_len > 0) {
+        end = f->facts.param_offset[f->facts.params_len - 1] +
+              f->facts.param_bytes[f->facts.params_len - 1];
+    }
+    if (size == NULL || (buffer == NULL && *size != 0) || *size < end || *size > PARAMS_MAX) {
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+    memcpy(params, buffer, end);
+    return CUDA_SUCCESS;
+}
+
+/* Lay the parameters out in `params` (PARAMS_MAX bytes), from either of the two forms. */
+static CUresult gather_params(const shim_function *f, void **pointers, void **extra,
+                              uint8_t *params)
+{
+    if (pointers != NULL && extra != NULL) {
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+    if (extra != NULL) {
+        return params_from_extra(f, extra, params);
+    }
+    if (pointers == NULL && f->facts.params_len != 0) {
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+    for (uint32_t i = 0; i < f->facts.params_len; i++) {
+        if (pointers[i] == NULL) {
+            return CUDA_ERROR_INVALID_VALUE;
+        }
+        memcpy(params + f->facts.param_offset[i], pointers[i], f->facts.param_bytes[i]);
+    }
+    return CUDA_SUCCESS;
+}
+
+/* Work of the whole grid, scaled from the CTAs that ran. */
+static perf_work work_of(const shim_function *f, const CUlaunchConfig *config,
+                         const hone_emu_counters *n)
+{
+    double scale = n->ctas_run != 0 ? (double)n->ctas_total / (double)n->ctas_run : 0;
+    perf_work work = {
+        .ctas = n->ctas_total,
+        .threads = config->blockDimX * config->blockDimY * config->blockDimZ,
+        .registers = f->resources.registers,
+        .shared_bytes = (int32_t)(f->facts.static_shared_bytes + config->sharedMemBytes),
+        .stages = 1,
+        .fp32_warp = (double)n->fp32 * scale,
+        .sfu_warp = (double)n->sfu * scale,
+        .warp_instructions = (double)n->warp_instructions * scale,
+        .shared_wavefronts = (double)n->shared_wavefronts * scale,
+        .l2_bytes = (double)n->global_sectors * scale * 32,
+        .dram_bytes = (double)n->unique_lines * scale * 128,
+    };
+    for (size_t i = 0; i < GPU_MMA_KINDS; i++) {
+        work.tensor_macs[i] = (double)n->tensor_macs[i] * scale;
+    }
+    return work;
+}
+
+static void advance_clock(const shim_function *f, const CUlaunchConfig *config,
+                          const hone_emu_counters *counters)
+{
+    shim_device *d = f->head.context->device;
+    perf_work work = work_of(f, config, counters);
+    perf_answer answer;
+    hone_status status = perf_predict(&d->gpu, &work, &answer, NULL);
+    d->clock_ns += status == HONE_OK ? answer.ns : d->gpu.launch_ns;
+}
+
+/* Keep the fault and, where the hardware's context would be lost, make it stick. */
+static CUresult fail_launch(shim_function *f, CUresult result)
+{
+    shim_context *c = f->head.context;
+    hone_emu_fault *fault = &c->device->fault;
+    fault->result = (int32_t)result;
+    if (fault->kernel[0] == '\0') {
+        snprintf(fault->kernel, sizeof fault->kernel, "%s", f->facts.name);
+    }
+    if (shim_result_sticks(result)) {
+        c->sticky = result;
+    }
+    return result;
+}
+
+static CUresult run(shim_function *f, const CUlaunchConfig *config, const uint8_t *params)
+{
+    shim_context *c = f->head.context;
+    shim_device *d = c->device;
+    hone_error error = {0};
+    hone_emu_fault fault = {.warp = -1, .lane = -1};
+    const machine_launch launch = {
+        .kernel = f->kernel,
+        .memory = c->memory,
+        .params = params,
+        .grid = {config->gridDimX, config->gridDimY, config->gridDimZ},
+        .block = {config->blockDimX, config->blockDimY, config->blockDimZ},
+        .dynamic_shared_bytes = config->sharedMemBytes,
+        .arch = d->gpu.facts.arch,
+        .sm_count = d->gpu.facts.sm_count,
+        .arithmetic = d->arithmetic,
+        .schedule_seed = d->seed,
+        .checks = d->checks,
+        .sample = d->sample_len != 0 ? d->sample : NULL,
+        .sample_len = d->sample_len,
+    };
+    memset(&d->counters, 0, sizeof d->counters);
+    hone_status status = machine_run(&launch, &d->counters, &fault, &error);
+    if (status == HONE_OK) {
+        advance_clock(f, config, &d->counters);
+        return CUDA_SUCCESS;
+    }
+    CUresult result = (CUresult)fault.result;
+    if (result == CUDA_SUCCESS) { /* not the kernel's fault: the emulator could not run it */
+        result = shim_result(status) == CUDA_ERROR_UNKNOWN ? CUDA_ERROR_LAUNCH_FAILED
+                                                           : shim_result(status);
+        snprintf(fault.kind, sizeof fault.kind, "unsupported");
+        snprintf(fault.message, sizeof fault.message, "%.383s", error.message);
+    }
+    d->fault = fault;
+    return fail_launch(f, result);
+}
+
+/* A fault that the tuner's tests asked for. */
+static CUresult injected_fault(shim_function *f)
+{
+    shim_device *d = f->head.context->device;
+    d->launches++;
+    if (d->fault_result == CUDA_SUCCESS || d->launches < d->fault_from) {
+        return CUDA_SUCCESS;
+    }
+    shim_note(d, d->fault_result, "injected", "asked for by hone_emu_api.set_launch_fault");
+    return fail_launch(f, d->fault_result);
+}
+
+/* Attributes change nothing on a serial device, except those that ask for what it does not have. */
+static CUresult check_attributes(const CUlaunchConfig *config)
+{
+    for (unsigned i = 0; i < config->numAttrs; i++) {
+        const CUlaunchAttribute *a = &config->attrs[i];
+        const CUlaunchAttributeValue *v = &a->value;
+        bool cluster = a->id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION &&
+                       (v->clusterDim.x != 1 || v->clusterDim.y != 1 || v->clusterDim.z != 1);
+        bool cooperative = a->id == CU_LAUNCH_ATTRIBUTE_COOPERATIVE && v->cooperative != 0;
+        if (cluster || cooperative) {
+            return CUDA_ERROR_NOT_SUPPORTED;
+        }
+    }
+    return CUDA_SUCCESS;
+}
+
+static CUresult launch(shim_context *c, const CUlaunchConfig *config, CUfunction handle,
+                       void **params, void **extra)
+{
+    _Alignas(16) uint8_t bytes[PARAMS_MAX];
+    shim_function *f = NULL;
+    CUresult result = shim_function_of(c, handle, &f);
+    if (result == CUDA_SUCCESS && !shim_stream_valid(c, config->hStream)) {
+        result = CUDA_ERROR_INVALID_HANDLE;
+    }
+    result = result == CUDA_SUCCESS ? check_attributes(config) : result;
+    result = result == CUDA_SUCCESS ? check_shape(f, config) : result;
+    result = result == CUDA_SUCCESS ? gather_params(f, params, extra, bytes) : result;
+    result = result == CUDA_SUCCESS ? injected_fault(f) : result;
+    return result == CUDA_SUCCESS ? run(f, config, bytes) : result;
+}
+
+CUresult CUDAAPI cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction f, void **kernelParams,
+                                  void **extra)
+{
+    shim_context *c = NULL;
+    bool arguments = config != NULL && (config->numAttrs == 0 || config->attrs != NULL);
+    CUresult result = shim_enter(&c, arguments);
+    if (result == CUDA_SUCCESS) {
+        result = launch(c, config, f, kernelParams, extra);
+        shim_leave(c);
+    }
+    return result;
+}
+
+CUresult CUDAAPI cuLaunchKernel(CUfunction f, unsigned int gridDimX, unsigned int gridDimY,
+                                unsigned int gridDimZ, unsigned int blockDimX,
+                                unsigned int blockDimY, unsigned int blockDimZ,
+                                unsigned int sharedMemBytes, CUstream hStream, void **kernelParams,
+                                void **extra)
+{
+    const CUlaunchConfig config = {
+        .gridDimX = gridDimX,
+        .gridDimY = gridDimY,
+        .gridDimZ = gridDimZ,
+        .blockDimX = blockDimX,
+        .blockDimY = blockDimY,
+        .blockDimZ = blockDimZ,
+        .sharedMemBytes = sharedMemBytes,
+        .hStream = hStream,
+    };
+    return cuLaunchKernelEx(&config, f, kernelParams, extra);
+}
+
+SHIM_ALIAS(cuLaunchKernel, _ptsz);
+SHIM_ALIAS(cuLaunchKernelEx, _ptsz);

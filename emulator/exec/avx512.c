@@ -1,0 +1,3 @@
+/* avx512.c - the lane handlers, built for one instruction set (CMakeLists.txt says which). */
+#define EXEC_TABLE exec_table_avx512
+#include "emulator/exec/lanes.h"

@@ -1,0 +1,4 @@
+/* baseline.c - the lane handlers, built for one instruction set (CMakeLists.txt says which).
+ */
+#define EXEC_TABLE exec_table_baseline
+#include "emulator/exec/lanes.h"

@@ -1,0 +1,89 @@
+/* exec.h - the table of handlers that work lane by lane, in the best variant that this processor
+ * runs. */
+#ifndef HONE_EMULATOR_EXEC_H
+#define HONE_EMULATOR_EXEC_H
+
+#include "emulator/machine/machine.h"
+
+/* names: PTX forms, blank-separated, without .ftz and without .rn where that is the default.
+ * signature: kinds of results, '=', kinds of sources: w 32-bit lanes, d 64-bit lanes, p predicate.
+ */
+typedef struct exec_row {
+    const char *names, *signature;
+    execute run;
+    machine_pipe pipe;
+    machine_taint taint;
+} exec_row;
+
+const exec_row *exec_table(size_t *len);
+
+/* The variants: the same source compiled for other instruction sets. */
+const exec_row *exec_table_baseline(size_t *len);
+const exec_row *exec_table_avx2(size_t *len);
+const exec_row *exec_table_avx512(size_t *len);
+
+/* exec/round.c: directed rounding, which is rare and goes through the processor's rounding mode. */
+const exec_row *exec_round_table(size_t *len);
+/* Handlers that have forms of their own; the decoder fills the fields that they read. */
+void exec_load(warp *w, const instruction *i, uint32_t mask);
+void exec_store(warp *w, const instruction *i, uint32_t mask);
+void exec_load_param(warp *w, const instruction *i, uint32_t mask);
+void exec_atomic(warp *w, const instruction *i, uint32_t mask);
+void exec_ldmatrix(warp *w, const instruction *i, uint32_t mask);
+void exec_async_copy(warp *w, const instruction *i, uint32_t mask);
+void exec_async_commit(warp *w, const instruction *i, uint32_t mask);
+void exec_async_wait(warp *w, const instruction *i, uint32_t mask);
+void exec_cvta_to(warp *w, const instruction *i, uint32_t mask);
+void exec_isspace(warp *w, const instruction *i, uint32_t mask);
+void exec_mma(warp *w, const instruction *i, uint32_t mask);
+void exec_shuffle(warp *w, const instruction *i, uint32_t mask);
+void exec_vote(warp *w, const instruction *i, uint32_t mask);
+void exec_match(warp *w, const instruction *i, uint32_t mask);
+void exec_redux(warp *w, const instruction *i, uint32_t mask);
+void exec_elect(warp *w, const instruction *i, uint32_t mask);
+void exec_activemask(warp *w, const instruction *i, uint32_t mask);
+void exec_nothing(warp *w, const instruction *i, uint32_t mask);
+void exec_trap(warp *w, const instruction *i, uint32_t mask);
+void exec_assert(warp *w, const instruction *i, uint32_t mask);
+
+/* Of exec_atomic: `kind`. */
+typedef enum exec_atomic_kind {
+    ATOMIC_ADD,
+    ATOMIC_MIN,
+    ATOMIC_MAX,
+    ATOMIC_AND,
+    ATOMIC_OR,
+    ATOMIC_XOR,
+    ATOMIC_EXCH,
+    ATOMIC_CAS,
+    ATOMIC_INC,
+    ATOMIC_DEC,
+} exec_atomic_kind;
+/* and `elements`: how the bytes are read */
+typedef enum exec_atomic_type {
+    ATOMIC_UNSIGNED,
+    ATOMIC_SIGNED,
+    ATOMIC_F32,
+    ATOMIC_F64,
+    ATOMIC_F16,
+    ATOMIC_F16X2,
+    ATOMIC_BF16,
+    ATOMIC_BF16X2,
+} exec_atomic_type;
+typedef enum exec_shuffle_kind {
+    SHUFFLE_BFLY,
+    SHUFFLE_IDX,
+    SHUFFLE_UP,
+    SHUFFLE_DOWN
+} exec_shuffle_kind;
+typedef enum exec_vote_kind { VOTE_BALLOT, VOTE_ANY, VOTE_ALL, VOTE_UNI } exec_vote_kind;
+typedef enum exec_redux_kind {
+    REDUX_ADD,
+    REDUX_MIN,
+    REDUX_MAX,
+    REDUX_AND,
+    REDUX_OR,
+    REDUX_XOR,
+} exec_redux_kind;
+
+#endif

@@ -1,0 +1,227 @@
+/* memory.c - ld and st in every space: one path, over windows of host memory. */
+#include "emulator/machine/access.h"
+#include "emulator/exec/exec.h"
+
+#include <string.h>
+
+static uint32_t extend(uint32_t value, uint32_t bytes, bool is_signed)
+{
+    if (bytes == 1) {
+        return is_signed ? (uint32_t)(int8_t)value : value & 0xff;
+    }
+    return is_signed ? (uint32_t)(int16_t)value : value & 0xffff;
+}
+
+static void load_small(const instruction *i, const uint8_t *from, uint32_t *to)
+{
+    uint32_t value = 0;
+    memcpy(&value, from, i->element_bytes);
+    *to = extend(value, i->element_bytes, i->flags & FLAG_SIGNED);
+}
+
+static void load_elements(warp *w, const instruction *i, uint32_t mask, const access_window *win)
+{
+    if (win->dense && i->elements == 1 && i->element_bytes >= 4) {
+        memcpy(w->r + i->o[0], win->data + win->at[0], (size_t)MACHINE_LANES * i->element_bytes);
+        return;
+    }
+    for (uint32_t e = 0; e < i->elements; e++) {
+        uint8_t *r = w->r + i->o[e];
+        const uint8_t *from = win->data + e * i->element_bytes;
+        if (i->element_bytes == 4 && mask == MACHINE_ALL) {
+            for (uint32_t lane = 0; lane < MACHINE_LANES; lane++) {
+                memcpy(r + lane * 4, from + win->at[lane], 4);
+            }
+            continue;
+        }
+        for (EACH_LANE(lane, mask)) {
+            if (i->element_bytes == 4) {
+                memcpy(r + lane * 4, from + win->at[lane], 4);
+            } else if (i->element_bytes == 8) {
+                memcpy(r + lane * 8, from + win->at[lane], 8);
+            } else {
+                load_small(i, from + win->at[lane], (uint32_t *)(void *)r + lane);
+            }
+        }
+    }
+}
+
+/* Every lane's bytes were written. */
+static bool all_written(uint32_t mask, uint32_t size, const access_window *win)
+{
+    if (win->shadow == NULL) {
+        return true;
+    }
+    if (win->dense) {
+        return memchr(win->shadow + win->at[0], 0, (size_t)MACHINE_LANES * size) == NULL;
+    }
+    for (EACH_LANE(lane, mask)) {
+        if (!access_written(win->shadow + win->at[lane], size)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static void load_poison(warp *w, const instruction *i, uint32_t mask, const access_window *win)
+{
+    uint32_t bytes = i->element_bytes, size = bytes * i->elements;
+
+    if (all_written(mask, size, win)) {
+        for (uint32_t e = 0; w->tainted && e < i->elements; e++) {
+            taint_set(w, i->o[e], 0, mask);
+        }
+        return;
+    }
+    for (uint32_t e = 0; e < i->elements; e++) {
+        uint32_t bad = 0;
+        for (EACH_LANE(lane, mask)) {
+            bad |= (uint32_t)!access_written(win->shadow + win->at[lane] + e * bytes, bytes)
+                   << lane;
+        }
+        w->tainted |= bad != 0;
+        if (w->tainted) {
+            taint_set(w, i->o[e], bad, mask);
+        }
+    }
+}
+
+static void count_access(warp *w, const instruction *i, const uint64_t address[MACHINE_LANES],
+                         uint32_t lanes, ptx_space space, bool is_store)
+{
+    uint32_t size = (uint32_t)i->element_bytes * i->elements;
+
+    if (space == PTX_GLOBAL) {
+        access_count_global(w, i, address, lanes, size, is_store);
+    } else if (space == PTX_SHARED) {
+        access_count_shared(w, address, lanes, size);
+    }
+}
+
+void exec_load(warp *w, const instruction *i, uint32_t mask)
+{
+    uint64_t address[MACHINE_LANES];
+    uint32_t size = (uint32_t)i->element_bytes * i->elements, left = mask;
+    access_window win;
+    ptx_space space = PTX_GLOBAL;
+
+    if (!access_addresses(w, i, i->o[i->results], mask, size, address)) {
+        return;
+    }
+    while (left != 0) {
+        uint32_t lanes = access_open(w, i, address, left, size, &space, &win);
+        if (lanes == 0) {
+            return;
+        }
+        win.dense = win.dense && lanes == mask;
+        count_access(w, i, address, lanes, space, false);
+        /* the address may share a register with a result: it was read above */
+        load_elements(w, i, lanes, &win);
+        if (w->run->checks) {
+            load_poison(w, i, lanes, &win);
+        }
+        left &= ~lanes;
+    }
+}
+
+static void store_elements(const warp *w, const instruction *i, uint32_t mask,
+                           const access_window *win)
+{
+    const uint32_t *values = i->o + i->results + 1;
+
+    if (win->dense && i->elements == 1 && i->element_bytes >= 4) {
+        memcpy(win->data + win->at[0], w->r + values[0], (size_t)MACHINE_LANES * i->element_bytes);
+        return;
+    }
+    for (uint32_t e = 0; e < i->elements; e++) {
+        const uint8_t *r = w->r + values[e];
+        uint8_t *to = win->data + e * i->element_bytes;
+        for (EACH_LANE(lane, mask)) {
+            uint32_t stride = i->element_bytes == 8 ? 8 : 4;
+            access_copy(to + win->at[lane], r + lane * stride, i->element_bytes);
+        }
+    }
+}
+
+static void store_shadow(const warp *w, const instruction *i, uint32_t mask,
+                         const access_window *win)
+{
+    uint32_t size = (uint32_t)i->element_bytes * i->elements;
+
+    if (win->dense && !w->tainted) {
+        memset(win->shadow + win->at[0], 1, (size_t)MACHINE_LANES * size);
+        return;
+    }
+    for (EACH_LANE(lane, mask)) {
+        access_mark(win->shadow + win->at[lane], size, true);
+    }
+    for (uint32_t e = 0; w->tainted && e < i->elements; e++) {
+        uint32_t poison = *machine_poison(w, i->o[i->results + 1u + e]) & mask;
+        for (EACH_LANE(bad, poison)) {
+            access_mark(win->shadow + win->at[bad] + e * i->element_bytes, i->element_bytes, false);
+        }
+    }
+}
+
+static bool store_allowed(warp *w, const instruction *i, uint32_t mask, ptx_space space)
+{
+    if (space == PTX_PARAM) {
+        machine_fault(w, i, machine_lowest(mask), 0, FAULT_OUT_OF_BOUNDS,
+                      "a store into the kernel's parameters");
+        return false;
+    }
+    for (uint32_t e = 0; space == PTX_GLOBAL && e < i->elements; e++) {
+        if (taint_refuse(w, i, i->o[i->results + 1u + e], mask, "the value stored")) {
+            return false;
+        }
+    }
+    return true;
+}
+
+void exec_store(warp *w, const instruction *i, uint32_t mask)
+{
+    uint64_t address[MACHINE_LANES];
+    uint32_t size = (uint32_t)i->element_bytes * i->elements, left = mask;
+    access_window win;
+    ptx_space space = PTX_GLOBAL;
+
+    if (!access_addresses(w, i, i->o[i->results], mask, size, address)) {
+        return;
+    }
+    while (left != 0) {
+        uint32_t lanes = access_open(w, i, address, left, size, &space, &win);
+        if (lanes == 0 || !store_allowed(w, i, lanes, space)) {
+            return;
+        }
+        win.dense = win.dense && lanes == mask;
+        count_access(w, i, address, lanes, space, true);
+        store_elements(w, i, lanes, &win);
+        store_shadow(w, i, lanes, &win);
+        left &= ~lanes;
+    }
+}
+
+void exec_load_param(warp *w, const instruction *i, uint32_t mask)
+{
+    const uint8_t *from = w->run->launch->params + i->offset;
+
+    for (uint32_t e = 0; e < i->elements; e++) {
+        const uint8_t *at = from + e * i->element_bytes;
+        uint64_t wide = 0;
+        uint32_t value = 0;
+        memcpy(&wide, at, i->element_bytes);
+        value = i->element_bytes < 4
+                    ? extend((uint32_t)wide, i->element_bytes, i->flags & FLAG_SIGNED)
+                    : (uint32_t)wide;
+        for (EACH_LANE(lane, mask)) {
+            if (i->element_bytes == 8) {
+                machine_r64(w, i->o[e])[lane] = wide;
+            } else {
+                machine_r32(w, i->o[e])[lane] = value;
+            }
+        }
+        if (w->tainted) {
+            taint_set(w, i->o[e], 0, mask);
+        }
+    }
+}

@@ -1,3 +1,0 @@
-/* exec_avx512.c - the lane handlers, built for one instruction set (CMakeLists.txt says which). */
-#define EXEC_TABLE exec_table_avx512
-#include "emulator/exec_lanes.h"

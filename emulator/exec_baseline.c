@@ -1,4 +1,0 @@
-/* exec_baseline.c - the lane handlers, built for one instruction set (CMakeLists.txt says which).
- */
-#define EXEC_TABLE exec_table_baseline
-#include "emulator/exec_lanes.h"

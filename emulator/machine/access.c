@@ -1,0 +1,312 @@
+/* access.c - addresses of a warp's access: alignment, bounds, spaces, and what the access costs. */
+#include "emulator/machine/access.h"
+
+#include <string.h>
+
+static void read_addresses(const warp *w, const instruction *i, uint32_t operand,
+                           uint64_t address[MACHINE_LANES])
+{
+    uint64_t offset = (uint64_t)i->offset;
+
+    if (i->flags & FLAG_ADDRESS64) {
+        const uint64_t *r = machine_r64(w, operand);
+        bool narrow = i->space == PTX_SHARED || i->space == PTX_LOCAL;
+        for (uint32_t lane = 0; lane < MACHINE_LANES; lane++) {
+            uint64_t a = r[lane] + offset;
+            address[lane] = narrow ? (uint32_t)a : a;
+        }
+        return;
+    }
+    const uint32_t *r = machine_r32(w, operand);
+    for (uint32_t lane = 0; lane < MACHINE_LANES; lane++) {
+        address[lane] = (uint32_t)(r[lane] + (uint32_t)offset);
+    }
+}
+
+bool access_addresses(warp *w, const instruction *i, uint32_t operand, uint32_t mask,
+                      uint32_t bytes, uint64_t address[MACHINE_LANES])
+{
+    uint64_t all = 0;
+
+    if (taint_refuse(w, i, operand, mask, "the address")) {
+        return false;
+    }
+    read_addresses(w, i, operand, address);
+    for (uint32_t lane = 0; lane < MACHINE_LANES; lane++) {
+        all |= mask >> lane & 1 ? address[lane] : 0;
+    }
+    if ((all & (bytes - 1)) == 0) {
+        return true;
+    }
+    for (EACH_LANE(lane, mask)) {
+        if ((address[lane] & (bytes - 1)) != 0) {
+            machine_fault(w, i, lane, address[lane], FAULT_MISALIGNED,
+                          "address %#llx of an access of %u bytes is not a multiple of %u",
+                          (unsigned long long)address[lane], bytes, bytes);
+            break;
+        }
+    }
+    return false;
+}
+
+static bool is_dense(const uint64_t address[MACHINE_LANES], uint32_t mask, uint32_t bytes)
+{
+    uint64_t wrong = 0;
+
+    if (mask != MACHINE_ALL || address[31] != address[0] + UINT64_C(31) * bytes) {
+        return false;
+    }
+    for (uint32_t lane = 0; lane < MACHINE_LANES; lane++) {
+        wrong |= address[lane] ^ (address[0] + (uint64_t)lane * bytes);
+    }
+    return wrong == 0;
+}
+
+/* Offsets in a range; true when all lanes of `mask` lie in it. */
+static bool fill_offsets(const memory_range *r, const uint64_t address[MACHINE_LANES],
+                         uint32_t mask, uint32_t bytes, uint64_t at[MACHINE_LANES])
+{
+    uint64_t inside = address[machine_lowest(mask)], worst = 0;
+
+    for (uint32_t lane = 0; lane < MACHINE_LANES; lane++) {
+        at[lane] = (mask >> lane & 1 ? address[lane] : inside) - r->begin;
+        worst =
+            at[lane] > worst ? at[lane] : worst; /* before the beginning is far behind the end */
+    }
+    return bytes <= r->end - r->begin && worst <= r->end - r->begin - bytes;
+}
+
+const memory_range *access_last_range(const warp *w, const instruction *i,
+                                      const uint64_t address[MACHINE_LANES], uint32_t mask,
+                                      uint32_t bytes, uint64_t at[MACHINE_LANES])
+{
+    const run_state *run = w->run;
+    uint32_t hit = run->hit[i - run->kernel->code];
+    const memory_range *r = hit != 0 ? run->touched[hit - 1].range : NULL;
+
+    return r != NULL && !r->freed && fill_offsets(r, address, mask, bytes, at) ? r : NULL;
+}
+
+static uint32_t open_global(warp *w, const instruction *i, const uint64_t address[MACHINE_LANES],
+                            uint32_t mask, uint32_t bytes, access_window *out)
+{
+    uint64_t low = UINT64_MAX, high = 0;
+    uint32_t lanes = mask, first = machine_lowest(mask);
+    const memory_range *r = access_last_range(w, i, address, mask, bytes, out->at);
+
+    if (r != NULL) {
+        out->data = (uint8_t *)(uintptr_t)r->begin;
+        out->shadow = r->shadow;
+        return mask;
+    }
+    for (EACH_LANE(lane, mask)) {
+        low = address[lane] < low ? address[lane] : low;
+        high = address[lane] > high ? address[lane] : high;
+    }
+    touched_range *t = global_range(w, i, MACHINE_NONE, low, high - low + bytes);
+    if (t == NULL) { /* not all in one: take the first lane alone */
+        lanes = UINT32_C(1) << first;
+        t = global_range(w, i, first, address[first], bytes);
+    }
+    if (t == NULL) {
+        return 0;
+    }
+    out->data = (uint8_t *)(uintptr_t)t->range->begin;
+    out->shadow = t->range->shadow;
+    fill_offsets(t->range, address, lanes, bytes, out->at);
+    return lanes;
+}
+
+/* Shared and local memory: offsets below a limit. A lane's local memory follows the one before it.
+ */
+static uint32_t open_offsets(warp *w, const instruction *i, const uint64_t address[MACHINE_LANES],
+                             uint32_t mask, uint32_t bytes, ptx_space space, access_window *out)
+{
+    bool shared = space == PTX_SHARED;
+    uint64_t limit = shared ? w->cta->shared_bytes : w->run->kernel->local_bytes;
+    uint64_t worst = 0, stride = shared ? 0 : limit;
+    uint32_t bad = 0;
+
+    out->data = shared ? w->cta->shared : w->local;
+    out->shadow = shared ? w->cta->shared_shadow : w->local_shadow;
+    for (uint32_t lane = 0; lane < MACHINE_LANES; lane++) {
+        uint64_t a = address[lane] & UINT32_MAX, counted = mask >> lane & 1 ? a : 0;
+        worst = counted > worst ? counted : worst;
+        out->at[lane] = a + lane * stride;
+    }
+    if (worst + bytes <= limit) {
+        return mask;
+    }
+    for (EACH_LANE(lane, mask)) {
+        bad |= (uint32_t)((address[lane] & UINT32_MAX) + bytes > limit) << lane;
+    }
+    uint32_t lane = machine_lowest(bad);
+    machine_fault(w, i, lane, address[lane], FAULT_OUT_OF_BOUNDS,
+                  "%u bytes at offset %llu of %s memory; it has %llu bytes", bytes,
+                  (unsigned long long)(address[lane] & UINT32_MAX), shared ? "shared" : "local",
+                  (unsigned long long)limit);
+    return 0;
+}
+
+static uint32_t open_params(warp *w, const instruction *i, const uint64_t address[MACHINE_LANES],
+                            uint32_t mask, uint32_t bytes, access_window *out)
+{
+    out->data = (uint8_t *)(uintptr_t)w->run->launch->params; /* only ever read */
+    out->shadow = NULL;
+    for (EACH_LANE(lane, mask)) {
+        out->at[lane] = address[lane] & UINT32_MAX;
+        if (out->at[lane] + bytes > w->run->kernel->params_bytes) {
+            machine_fault(w, i, lane, address[lane], FAULT_OUT_OF_BOUNDS,
+                          "%u bytes at offset %llu of the parameters; they have %u bytes", bytes,
+                          (unsigned long long)out->at[lane], w->run->kernel->params_bytes);
+            return 0;
+        }
+    }
+    return mask;
+}
+
+uint32_t access_open(warp *w, const instruction *i, const uint64_t address[MACHINE_LANES],
+                     uint32_t mask, uint32_t bytes, ptx_space *space, access_window *out)
+{
+    ptx_space in = (ptx_space)i->space;
+    uint32_t lanes = mask;
+
+    if (in == PTX_GENERIC) {
+        uint64_t top = address[machine_lowest(mask)] >> 56;
+        for (uint32_t lane = 0; lane < MACHINE_LANES; lane++) {
+            lanes &= ~((uint32_t)(address[lane] >> 56 != top) << lane);
+        }
+        in =
+            top == PTX_SHARED || top == PTX_LOCAL || top == PTX_PARAM ? (ptx_space)top : PTX_GLOBAL;
+    } else if (in == PTX_CONST ||
+               (in == PTX_GLOBAL && address[machine_lowest(mask)] >> 56 == PTX_PARAM)) {
+        in = in == PTX_CONST ? PTX_GLOBAL : PTX_PARAM;
+    }
+    out->dense = is_dense(address, lanes, bytes);
+    *space = in;
+    switch (in) {
+    case PTX_SHARED:
+    case PTX_LOCAL:
+        return open_offsets(w, i, address, lanes, bytes, in, out);
+    case PTX_PARAM:
+        return open_params(w, i, address, lanes, bytes, out);
+    case PTX_GENERIC:
+    case PTX_GLOBAL:
+    case PTX_CONST:
+        break;
+    }
+    return open_global(w, i, address, lanes, bytes, out);
+}
+
+/* Distinct 32-byte sectors; lanes are mostly in ascending order, so the last few are looked at
+ * first. */
+static uint32_t count_sectors(const uint64_t address[MACHINE_LANES], uint32_t mask,
+                              uint64_t seen[MACHINE_LANES])
+{
+    uint32_t n = 0;
+
+    for (EACH_LANE(lane, mask)) {
+        uint64_t sector = address[lane] / MACHINE_SECTOR;
+        uint32_t k = n;
+        bool fresh = n == 0 || sector > seen[n - 1];
+        while (!fresh && k > 0 && seen[k - 1] != sector) {
+            k--;
+        }
+        if (fresh || k == 0) {
+            seen[n++] = sector;
+        }
+    }
+    return n;
+}
+
+void access_count_global(warp *w, const instruction *i, const uint64_t address[MACHINE_LANES],
+                         uint32_t mask, uint32_t bytes, bool store)
+{
+    hone_emu_counters *c = &w->run->counters;
+    touched_range *t = &w->run->touched[w->run->hit[i - w->run->kernel->code] - 1];
+    uint64_t lanes = mask == MACHINE_ALL ? MACHINE_LANES : (uint64_t)__builtin_popcount(mask);
+    uint64_t asked = lanes * bytes, sectors = 0;
+    uint64_t seen[MACHINE_LANES];
+
+    if (is_dense(address, mask, bytes)) {
+        uint64_t end = address[0] + MACHINE_LANES * bytes;
+        sectors = (end - 1) / MACHINE_SECTOR - address[0] / MACHINE_SECTOR + 1;
+        global_mark_lines(t, address[0], end);
+    } else {
+        uint32_t n = count_sectors(address, mask, seen);
+        sectors = n;
+        for (uint32_t k = 0; k < n;
+             k++) { /* a sector may begin before the allocation's first byte */
+            uint64_t at = seen[k] * MACHINE_SECTOR;
+            global_mark_lines(t, at < t->range->begin ? t->range->begin : at, at + 1);
+        }
+    }
+    c->global_requests++;
+    if (store) {
+        c->global_store_bytes += asked;
+        c->global_store_sectors += sectors;
+    } else {
+        c->global_load_bytes += asked;
+        c->global_load_sectors += sectors;
+    }
+}
+
+/* True when `len` lanes, each of 128 / len aligned bytes or less, use all banks once: the pattern
+ * that kernels aim at. */
+static bool is_conflict_free(const uint64_t *address, uint32_t len)
+{
+    uint32_t shift = len == 32 ? 2 : len == 16 ? 3 : 4, banks = 0;
+
+    for (uint32_t lane = 0; lane < len; lane++) {
+        banks |= UINT32_C(1) << (uint32_t)(address[lane] >> shift) % len;
+    }
+    return (uint32_t)__builtin_popcount(banks) == len;
+}
+
+/* The most distinct words that one bank must give. */
+static uint32_t wavefronts(const uint64_t address[MACHINE_LANES], uint32_t mask, uint32_t words)
+{
+    uint64_t seen[MACHINE_LANES];
+    uint32_t in_bank[MACHINE_LANES] = {0};
+    uint32_t banks = 0, distinct = 0, worst = 0;
+
+    for (EACH_LANE(lane, mask)) {
+        uint64_t word = address[lane] / 4;
+        bool known = distinct > 0 && seen[distinct - 1] == word; /* lanes often share a word */
+        for (uint32_t k = 0; (banks >> word % 32 & 1) && k < distinct && !known; k++) {
+            known = seen[k] == word;
+        }
+        if (known) {
+            continue;
+        }
+        seen[distinct++] = word;
+        for (uint32_t k = 0; k < words; k++) {
+            uint32_t bank = (uint32_t)(word + k) % 32;
+            banks |= UINT32_C(1) << bank;
+            in_bank[bank]++;
+            worst = in_bank[bank] > worst ? in_bank[bank] : worst;
+        }
+    }
+    return worst;
+}
+
+void access_count_shared(warp *w, const uint64_t address[MACHINE_LANES], uint32_t mask,
+                         uint32_t bytes)
+{
+    hone_emu_counters *c = &w->run->counters;
+    uint32_t lanes = bytes <= 4 ? 32 : bytes == 8 ? 16 : 8, words = bytes <= 4 ? 1 : bytes / 4;
+
+    c->shared_requests++;
+    if (bytes == 4 && is_dense(address, mask, 4)) {
+        c->shared_wavefronts++;
+        return;
+    }
+    for (uint32_t first = 0; first < MACHINE_LANES; first += lanes) {
+        uint32_t part = lanes == 32 ? MACHINE_ALL : ((UINT32_C(1) << lanes) - 1) << first;
+        if ((mask & part) == part && bytes <= 16 && is_conflict_free(address + first, lanes)) {
+            c->shared_wavefronts++;
+        } else if ((mask & part) != 0) {
+            c->shared_wavefronts += wavefronts(address, mask & part, words);
+        }
+    }
+}

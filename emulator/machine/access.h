@@ -1,0 +1,101 @@
+/* access.h - where the lanes of one memory access go: addresses, checked and turned into host
+ * memory. */
+#ifndef HONE_EMULATOR_ACCESS_H
+#define HONE_EMULATOR_ACCESS_H
+
+#include "emulator/machine/machine.h"
+
+#include <string.h>
+
+/* Lane l's bytes are at data + at[l]; their shadow at shadow + at[l]. */
+typedef struct access_window {
+    uint8_t *data, *shadow;
+    uint64_t at[MACHINE_LANES];
+    bool dense; /* a full warp, each lane right after the one before */
+} access_window;
+
+/* Addresses of `mask` from the instruction's address operand; false after a fault (poison,
+ * alignment). */
+bool access_addresses(warp *w, const instruction *i, uint32_t operand, uint32_t mask,
+                      uint32_t bytes, uint64_t address[MACHINE_LANES]);
+
+/* The window of as many lanes of `mask` as share an allocation: returns those lanes, 0 after a
+ * fault. Generic addresses are told apart here: `*space` becomes the space that they lie in. */
+uint32_t access_open(warp *w, const instruction *i, const uint64_t address[MACHINE_LANES],
+                     uint32_t mask, uint32_t bytes, ptx_space *space, access_window *out);
+
+/* The allocation that this instruction's last access lay in when all of `mask` lie in it now, with
+ * the lanes' offsets there; NULL otherwise, and never a fault. */
+const memory_range *access_last_range(const warp *w, const instruction *i,
+                                      const uint64_t address[MACHINE_LANES], uint32_t mask,
+                                      uint32_t bytes, uint64_t at[MACHINE_LANES]);
+
+/* Account for a request: bytes, sectors, lines; bank conflicts. */
+void access_count_global(warp *w, const instruction *i, const uint64_t address[MACHINE_LANES],
+                         uint32_t mask, uint32_t bytes, bool store);
+void access_count_shared(warp *w, const uint64_t address[MACHINE_LANES], uint32_t mask,
+                         uint32_t bytes);
+
+#define ACCESS_WRITTEN UINT64_C(0x0101010101010101) /* eight shadow bytes */
+
+/* True when all `bytes` shadow bytes say written; bytes is a power of two up to 32. Sizes are told
+ * apart so that each is a load or two and not a loop. */
+static inline bool access_written(const uint8_t *shadow, uint32_t bytes)
+{
+    uint64_t word = ACCESS_WRITTEN;
+
+    switch (bytes) {
+    case 1:
+        memcpy(&word, shadow, 1);
+        break;
+    case 2:
+        memcpy(&word, shadow, 2);
+        break;
+    case 4:
+        memcpy(&word, shadow, 4);
+        break;
+    default:
+        for (uint32_t n = 0; n < bytes; n += 8) {
+            uint64_t next = 0;
+            memcpy(&next, shadow + n, sizeof next);
+            word &= next;
+        }
+    }
+    return word == ACCESS_WRITTEN;
+}
+
+/* Copy `bytes`, a power of two up to 32. */
+static inline void access_copy(uint8_t *to, const uint8_t *from, uint32_t bytes)
+{
+    switch (bytes) {
+    case 1:
+        *to = *from;
+        break;
+    case 2:
+        memcpy(to, from, 2);
+        break;
+    case 4:
+        memcpy(to, from, 4);
+        break;
+    case 8:
+        memcpy(to, from, 8);
+        break;
+    default:
+        for (uint32_t n = 0; n < bytes; n += 16) {
+            memcpy(to + n, from + n, 16);
+        }
+    }
+}
+
+/* Shadow bytes of `bytes` become written, or not. */
+static inline void access_mark(uint8_t *shadow, uint32_t bytes, bool written)
+{
+    static const uint8_t marks[2][32] = {
+        {0},
+        {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1,
+         1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1},
+    };
+    access_copy(shadow, marks[written], bytes);
+}
+
+#endif

@@ -1,0 +1,118 @@
+/* global.c - a launch's view of global memory: which allocation an access falls in, and which lines
+ * it touched. */
+#include "emulator/machine/machine.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static bool covers(const touched_range *t, uint64_t address, uint64_t bytes)
+{
+    return address >= t->range->begin && address <= t->range->end &&
+           bytes <= t->range->end - address && !t->range->freed;
+}
+
+static uint32_t touch(run_state *run, const memory_range *range)
+{
+    for (size_t n = 0; n < run->touched_len; n++) {
+        if (run->touched[n].range == range) {
+            return (uint32_t)n + 1;
+        }
+    }
+    if (run->touched_len == run->touched_capacity) {
+        size_t more = run->touched_capacity * 2 + 16;
+        touched_range *bigger = realloc(run->touched, more * sizeof *bigger);
+        if (bigger == NULL) {
+            return 0;
+        }
+        run->touched = bigger;
+        run->touched_capacity = more;
+    }
+    uint64_t lines = (range->end - range->begin + MACHINE_LINE - 1) / MACHINE_LINE;
+    uint64_t *map = calloc((size_t)(lines / 64 + 1), sizeof *map);
+    if (map == NULL) {
+        return 0;
+    }
+    run->touched[run->touched_len++] = (touched_range){.range = range, .lines = map};
+    return (uint32_t)run->touched_len;
+}
+
+static void refuse(warp *w, const instruction *i, uint32_t lane, uint64_t address, uint64_t bytes)
+{
+    const memory_range *near = memory_find(w->run->launch->memory, address);
+    unsigned long long size = bytes;
+
+    if (near == NULL) {
+        machine_fault(w, i, lane, address, FAULT_OUT_OF_BOUNDS,
+                      "%llu bytes at %#llx lie in no allocation", size,
+                      (unsigned long long)address);
+    } else if (near->freed) {
+        machine_fault(w, i, lane, address, FAULT_USE_AFTER_FREE,
+                      "%llu bytes at %#llx: the allocation was freed", size,
+                      (unsigned long long)address);
+    } else {
+        machine_fault(w, i, lane, address, FAULT_OUT_OF_BOUNDS,
+                      "%llu bytes at offset %llu of an allocation of %llu bytes", size,
+                      (unsigned long long)(address - near->begin),
+                      (unsigned long long)(near->end - near->begin));
+    }
+}
+
+touched_range *global_range(warp *w, const instruction *i, uint32_t lane, uint64_t address,
+                            uint64_t bytes)
+{
+    run_state *run = w->run;
+    uint32_t *hit = &run->hit[i - run->kernel->code];
+
+    if (*hit != 0 && covers(&run->touched[*hit - 1], address, bytes)) {
+        return &run->touched[*hit - 1];
+    }
+    const memory_range *range = memory_find(run->launch->memory, address);
+    if (range == NULL || range->freed || address < range->begin || address > range->end ||
+        bytes > range->end - address) {
+        if (lane < MACHINE_LANES) {
+            refuse(w, i, lane, address, bytes);
+        }
+        return NULL;
+    }
+    *hit = touch(run, range);
+    if (*hit == 0) {
+        run->faulted = run->out_of_memory = true;
+        return NULL;
+    }
+    return &run->touched[*hit - 1];
+}
+
+void global_mark_lines(touched_range *t, uint64_t begin, uint64_t end)
+{
+    if (begin < t->range->begin || begin >= t->range->end) {
+        return; /* of another allocation: its own lane marks it */
+    }
+    end = end > t->range->end ? t->range->end : end;
+    uint64_t last = (end - 1 - t->range->begin) / MACHINE_LINE;
+
+    for (uint64_t n = (begin - t->range->begin) / MACHINE_LINE; n <= last; n++) {
+        t->lines[n / 64] |= UINT64_C(1) << n % 64;
+    }
+}
+
+uint64_t global_unique_lines(const run_state *run)
+{
+    uint64_t sum = 0;
+
+    for (size_t n = 0; n < run->touched_len; n++) {
+        const memory_range *r = run->touched[n].range;
+        uint64_t words = (r->end - r->begin + MACHINE_LINE - 1) / MACHINE_LINE / 64 + 1;
+        for (uint64_t k = 0; k < words; k++) {
+            sum += (uint64_t)__builtin_popcountll(run->touched[n].lines[k]);
+        }
+    }
+    return sum;
+}
+
+void global_close(run_state *run)
+{
+    for (size_t n = 0; n < run->touched_len; n++) {
+        free(run->touched[n].lines);
+    }
+    free(run->touched);
+}

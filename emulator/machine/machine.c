@@ -1,0 +1,85 @@
+/* machine.c - a launch: its arguments checked, run, its counters gathered. */
+#include "emulator/machine/machine.h"
+#include "core/checked.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static hone_status check_launch(const machine_launch *l, hone_error *error)
+{
+    const char *name = l->kernel->name;
+    uint64_t threads = 1, ctas = 1;
+
+    for (int d = 0; d < 3; d++) {
+        if (l->grid[d] == 0 || l->block[d] == 0 || l->block[d] > 1024) {
+            return status_set(error, HONE_BAD_ARGUMENT, name, 0,
+                              "dimension %d: grid %u, block %u; a grid begins at 1, a block has "
+                              "1 to 1024 threads",
+                              d, l->grid[d], l->block[d]);
+        }
+        threads *= l->block[d];
+        if (!checked_mul_u64(ctas, l->grid[d], &ctas)) {
+            return status_set(error, HONE_OVERFLOW, name, 0, "the grid has more than 2^64 CTAs");
+        }
+    }
+    if (threads > l->kernel->max_threads) {
+        return status_set(error, HONE_BAD_ARGUMENT, name, 0,
+                          "a block of %llu threads; the kernel takes %u",
+                          (unsigned long long)threads, l->kernel->max_threads);
+    }
+    if (l->dynamic_shared_bytes > (1u << 20)) {
+        return status_set(error, HONE_BAD_ARGUMENT, name, 0,
+                          "%u bytes of dynamic shared memory; no device has 1 MiB",
+                          l->dynamic_shared_bytes);
+    }
+    for (size_t n = 0; l->sample != NULL && n < l->sample_len; n++) {
+        if (l->sample[n] >= ctas) {
+            return status_set(error, HONE_BAD_ARGUMENT, name, 0,
+                              "sampled CTA %llu; the grid has %llu",
+                              (unsigned long long)l->sample[n], (unsigned long long)ctas);
+        }
+    }
+    return HONE_OK;
+}
+
+static void gather(run_state *run, hone_emu_counters *out)
+{
+    hone_emu_counters *c = &run->counters;
+
+    c->alu = run->pipes[PIPE_ALU];
+    c->fp32 = run->pipes[PIPE_FP32];
+    c->sfu = run->pipes[PIPE_SFU];
+    c->control = run->pipes[PIPE_CONTROL];
+    c->conversion = run->pipes[PIPE_CONVERSION];
+    c->global_sectors = c->global_load_sectors + c->global_store_sectors;
+    c->unique_lines = global_unique_lines(run);
+    *out = *c;
+}
+
+hone_status machine_run(const machine_launch *launch, hone_emu_counters *counters,
+                        hone_emu_fault *fault, hone_error *error)
+{
+    run_state run = {.launch = launch,
+                     .kernel = launch->kernel,
+                     .checks = launch->checks,
+                     .random = launch->schedule_seed * UINT64_C(0x9E3779B97F4A7C15) + 1};
+    hone_status status = HONE_OK;
+
+    TRY(check_launch(launch, error));
+    run.hit = calloc(run.kernel->code_len, sizeof *run.hit);
+    if (run.hit == NULL) {
+        return status_set(error, HONE_NO_MEMORY, run.kernel->name, 0, "state of the launch");
+    }
+    TRY(schedule_launch(&run, error));
+    gather(&run, counters);
+    if (run.faulted) {
+        *fault = run.fault;
+        status = status_set(error, HONE_WRONG, run.kernel->name, run.fault.ptx_line, "%s: %s",
+                            run.fault.kind, run.fault.message);
+    }
+done:
+    global_close(&run);
+    free(run.operands);
+    free(run.hit);
+    return status;
+}

@@ -1,0 +1,254 @@
+/* machine.h - inside the machine: decoded instructions, warps, CTAs, and one launch.
+ *
+ * A register is 32 lanes side by side: 128 bytes, or 256 when its elements have 64 bits. A
+ * predicate is two 32-bit masks: its value, and which lanes of it are poisoned (come from memory
+ * that nobody wrote). Operands are byte offsets into the warp's register image; constants and
+ * special registers have slots there like any other, so that a handler never asks what an operand
+ * is. */
+#ifndef HONE_EMULATOR_MACHINE_H
+#define HONE_EMULATOR_MACHINE_H
+
+#include "emulator/emulator.h"
+#include "emulator/ptx/ptx.h"
+
+enum {
+    MACHINE_LANES = 32,
+    MACHINE_SLOT = 128, /* bytes of a 32-bit register; poison masks count in these */
+    MACHINE_BARRIERS = 16,
+    MACHINE_LINE = 128, /* bytes of a cache line, unit of unique_lines */
+    MACHINE_SECTOR = 32,
+};
+#define MACHINE_ALL  UINT32_MAX
+#define MACHINE_NONE UINT32_MAX /* no guard, no operand */
+
+/* Generic addresses of spaces that are not global lie where no host address does. */
+#define MACHINE_WINDOW(space) ((uint64_t)(space) << 56)
+
+typedef struct warp warp;
+typedef struct instruction instruction;
+typedef struct machine_run_state run_state;
+typedef struct machine_operands machine_operands;
+typedef void (*execute)(warp *w, const instruction *i, uint32_t mask);
+
+/* What the warp's loop does with an instruction beside running its handler. */
+typedef enum machine_flow {
+    FLOW_NEXT,
+    FLOW_BRANCH,
+    FLOW_BRANCH_TABLE,
+    FLOW_EXIT,
+    FLOW_WARP,    /* waits for the lanes of its member mask: operand `member` */
+    FLOW_ALIGNED, /* waits for all live lanes of the warp */
+    FLOW_BARRIER,
+} machine_flow;
+
+typedef enum machine_pipe {
+    PIPE_ALU,
+    PIPE_FP32,
+    PIPE_SFU,
+    PIPE_CONTROL,
+    PIPE_CONVERSION,
+    PIPE_MEMORY,
+    PIPE_TENSOR,
+    PIPE_COUNT,
+} machine_pipe;
+
+/* How poison passes through. */
+typedef enum machine_taint {
+    TAINT_UNION,  /* results are poisoned where any source is */
+    TAINT_SELECT, /* d = p ? a : b */
+    TAINT_SELF,   /* the handler sees to it */
+    TAINT_STRICT, /* a poisoned source is a fault */
+} machine_taint;
+
+/* Of FLOW_BARRIER: `kind`. The sources are the barrier, then the thread count and the predicate
+ * where given. */
+typedef enum machine_barrier_kind {
+    BAR_SYNC,
+    BAR_ARRIVE,
+    BAR_POPC,
+    BAR_AND,
+    BAR_OR
+} machine_barrier_kind;
+enum { BAR_HAS_COUNT = 1, BAR_HAS_PREDICATE = 2, BAR_NEGATED = 4 }; /* in `elements` */
+
+enum { FLAG_ADDRESS64 = 1, FLAG_SIGNED = 2, FLAG_TRANSPOSED = 4, FLAG_HIDDEN = 8 };
+
+struct instruction {
+    execute run;
+    const uint32_t *o; /* results, then sources */
+    int64_t offset;    /* of an address */
+    uint32_t guard;    /* predicate, or MACHINE_NONE */
+    uint32_t target;   /* of a branch; first row of a branch table */
+    uint32_t member;   /* operand with the member mask */
+    int32_t line;
+    uint8_t results, sources;
+    uint8_t flow, pipe, taint, space, kind, flags;
+    uint8_t element_bytes, elements;
+    bool guard_negated;
+};
+
+typedef struct special_slot {
+    uint32_t offset;
+    uint8_t which; /* index in special.c's table */
+} special_slot;
+
+struct ptx_kernel {
+    char *name;
+    instruction *code;
+    uint32_t code_len;
+    uint32_t *operands; /* all instructions' */
+    uint32_t *targets;  /* branch tables: length, then targets */
+    uint8_t *image;     /* what a warp's registers start as: predicates, constants */
+    uint32_t image_bytes, predicate_bytes;
+    uint32_t *poison; /* at the start: registers that some path reads before it writes them */
+    bool starts_tainted;
+    special_slot *specials;
+    uint32_t specials_len;
+    uint32_t static_shared_bytes, local_bytes, params_bytes, max_threads;
+    uint32_t params_len, param_offset[64], param_bytes[64];
+};
+
+/* A copy that cp.async started and no wait has finished yet. */
+typedef struct async_copy {
+    uint32_t mask, group;
+    uint32_t to[MACHINE_LANES];
+    uint64_t from[MACHINE_LANES];
+    uint32_t from_bytes[MACHINE_LANES];
+    uint32_t bytes;
+} async_copy;
+
+typedef enum warp_state { WARP_READY, WARP_AT_BARRIER, WARP_DONE } warp_state;
+
+struct warp {
+    uint8_t *r;
+    uint32_t *poison; /* by slot */
+    uint32_t live;
+    uint32_t pc; /* of all lanes while they are together */
+    uint32_t lane_pc[MACHINE_LANES];
+    uint32_t parked; /* lanes that wait at a warp-wide instruction */
+    uint32_t rotate; /* the next group begins at or above this pc: fairness */
+    bool diverged, tainted;
+    bool progressed; /* since parked lanes were last let go to look again */
+    warp_state state;
+    const instruction *waiting; /* the barrier instruction, while at a barrier */
+    uint32_t barrier, index;
+    struct cta *cta;
+    run_state *run;
+    uint8_t *local, *local_shadow;
+    async_copy *copies;
+    uint32_t copies_len, copies_capacity;
+    uint32_t committed[MACHINE_LANES];
+};
+
+typedef struct cta_barrier {
+    uint32_t arrived, expected; /* threads, whole warps */
+    uint32_t all, any, count;   /* of bar.red */
+} cta_barrier;
+
+typedef struct cta {
+    uint64_t linear;
+    uint32_t index[3];
+    uint8_t *shared, *shared_shadow;
+    uint32_t shared_bytes;
+    warp *warps;
+    uint32_t warps_len, done_len;
+    cta_barrier barriers[MACHINE_BARRIERS];
+} cta;
+
+/* Lines of one allocation that the launch has touched. */
+typedef struct touched_range {
+    const memory_range *range;
+    uint64_t *lines;
+} touched_range;
+
+struct machine_run_state {
+    const machine_launch *launch;
+    const ptx_kernel *kernel;
+    hone_emu_counters counters;
+    uint64_t pipes[PIPE_COUNT];
+    hone_emu_fault fault;
+    bool faulted, checks, out_of_memory;
+    touched_range *touched;
+    size_t touched_len, touched_capacity;
+    uint32_t *hit;              /* by instruction: 1 + index in `touched` of its last access */
+    machine_operands *operands; /* of the matrix unit, once one was used; freed with the launch */
+    uint64_t random, clock;
+};
+
+static inline uint32_t machine_lowest(uint32_t mask)
+{
+    return (uint32_t)__builtin_ctz(mask);
+}
+/* for (EACH_LANE(lane, mask)) */
+#define EACH_LANE(lane, mask)                                                                      \
+    uint32_t rest_ = (mask), lane = rest_ ? machine_lowest(rest_) : 0;                             \
+    rest_ != 0;                                                                                    \
+    rest_ &= rest_ - 1, lane = rest_ ? machine_lowest(rest_) : 0
+
+static inline uint32_t *machine_r32(const warp *w, uint32_t operand)
+{
+    return (uint32_t *)(void *)(w->r + operand);
+}
+static inline uint64_t *machine_r64(const warp *w, uint32_t operand)
+{
+    return (uint64_t *)(void *)(w->r + operand);
+}
+/* The poison mask of an operand, be it a predicate or a register. */
+static inline uint32_t *machine_poison(const warp *w, uint32_t operand)
+{
+    return operand < w->run->kernel->predicate_bytes ? (uint32_t *)(void *)(w->r + operand + 4)
+                                                     : w->poison + operand / MACHINE_SLOT;
+}
+static inline void machine_set_predicate(const warp *w, uint32_t operand, uint32_t value,
+                                         uint32_t mask)
+{
+    uint32_t *p = machine_r32(w, operand);
+    *p = (*p & ~mask) | (value & mask);
+}
+
+/* fault.c: the first fault of a launch stands; later ones are ignored. */
+typedef enum machine_fault_kind {
+    FAULT_OUT_OF_BOUNDS,
+    FAULT_USE_AFTER_FREE,
+    FAULT_MISALIGNED,
+    FAULT_UNINITIALISED,
+    FAULT_DEADLOCK,
+    FAULT_BARRIER_DIVERGENCE,
+    FAULT_HANG,
+    FAULT_TRAP,
+    FAULT_ASSERT,
+    FAULT_UNSUPPORTED,
+} machine_fault_kind;
+void machine_fault(warp *w, const instruction *i, uint32_t lane, uint64_t address,
+                   machine_fault_kind kind, const char *format, ...)
+    __attribute__((format(printf, 6, 7)));
+
+/* warp.c: run until a barrier, the end, a fault, or `quantum` instructions. */
+void warp_run(warp *w, uint64_t quantum);
+void warp_report_hang(cta *c);
+/* taint.c: before an instruction of a tainted warp. False: do not run it, a fault is filed. */
+bool taint_before(warp *w, const instruction *i, uint32_t active, uint32_t mask);
+/* True (and a fault) when a lane in `mask` holds poison in `operand`. */
+bool taint_refuse(warp *w, const instruction *i, uint32_t operand, uint32_t mask, const char *use);
+void taint_set(warp *w, uint32_t operand, uint32_t value, uint32_t mask);
+
+/* barrier.c */
+void barrier_arrive(warp *w, const instruction *i, uint32_t mask);
+void barrier_warp_done(cta *c);
+void barrier_deadlock(cta *c);
+/* special.c */
+int special_find(ptx_text name, bool *wide); /* -1: no such register */
+void special_fill_warp(warp *w);
+void special_fill_clocks(warp *w);
+/* schedule.c */
+hone_status schedule_launch(run_state *run, hone_error *error);
+
+/* Global memory of a launch: global.c. The range that holds [address, address + bytes) of an
+ * instruction's access, or NULL after a fault; marks its lines. */
+touched_range *global_range(warp *w, const instruction *i, uint32_t lane, uint64_t address,
+                            uint64_t bytes);
+void global_mark_lines(touched_range *t, uint64_t begin, uint64_t end);
+uint64_t global_unique_lines(const run_state *run);
+void global_close(run_state *run);
+
+#endif

@@ -1,0 +1,74 @@
+/* taint.c - poison: values that come from memory nobody wrote. Copying one is no fault; using one
+ * is. A warp that has met none skips all of this. */
+#include "emulator/machine/machine.h"
+
+void taint_set(warp *w, uint32_t operand, uint32_t value, uint32_t mask)
+{
+    uint32_t *p = machine_poison(w, operand);
+    *p = (*p & ~mask) | (value & mask);
+}
+
+bool taint_refuse(warp *w, const instruction *i, uint32_t operand, uint32_t mask, const char *use)
+{
+    uint32_t bad = *machine_poison(w, operand) & mask;
+
+    if (!w->tainted || bad == 0 || !w->run->checks) {
+        return false;
+    }
+    machine_fault(w, i, machine_lowest(bad), 0, FAULT_UNINITIALISED,
+                  "%s comes from memory or a register that was never written", use);
+    return true;
+}
+
+static uint32_t union_of(const warp *w, const instruction *i)
+{
+    uint32_t all = 0;
+    for (uint32_t s = 0; s < i->sources; s++) {
+        all |= *machine_poison(w, i->o[i->results + s]);
+    }
+    return all;
+}
+
+static uint32_t selected(const warp *w, const instruction *i)
+{
+    const uint32_t *s = i->o + i->results;
+    uint32_t p = *machine_r32(w, s[2]);
+    uint32_t a = *machine_poison(w, s[0]), b = *machine_poison(w, s[1]);
+    return (a & p) | (b & ~p) | *machine_poison(w, s[2]);
+}
+
+static bool refuse_sources(warp *w, const instruction *i, uint32_t mask)
+{
+    for (uint32_t s = 0; s < i->sources; s++) {
+        if (taint_refuse(w, i, i->o[i->results + s], mask, "an operand of the matrix unit")) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool taint_before(warp *w, const instruction *i, uint32_t active, uint32_t mask)
+{
+    bool decides = i->flow != FLOW_NEXT || i->taint == TAINT_SELF;
+
+    if (i->guard != MACHINE_NONE && decides &&
+        taint_refuse(w, i, i->guard, active, "the predicate")) {
+        return false;
+    }
+    if (i->taint == TAINT_SELF) {
+        return true;
+    }
+    if (i->taint == TAINT_STRICT && refuse_sources(w, i, mask)) {
+        return false;
+    }
+    uint32_t poison = i->taint == TAINT_SELECT ? selected(w, i) : union_of(w, i);
+    if (i->guard != MACHINE_NONE) {
+        poison |= *machine_poison(w, i->guard);
+    }
+    /* a predicate that is poison itself may have kept the old value or not */
+    uint32_t touched = i->guard != MACHINE_NONE ? mask | *machine_poison(w, i->guard) : mask;
+    for (uint32_t d = 0; d < i->results; d++) {
+        taint_set(w, i->o[d], poison, touched & active);
+    }
+    return true;
+}

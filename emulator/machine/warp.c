@@ -1,0 +1,295 @@
+/* warp.c - runs one warp: the group of lanes with the lowest program counter goes first, so that
+ * lanes meet again where paths join. No divergence stack: each lane has its own counter while the
+ * warp is apart. */
+#include "emulator/machine/machine.h"
+
+#include <string.h>
+
+enum {
+    GROUP_QUANTUM = 1024
+}; /* a group that spins this long lets another go: lanes may wait for lanes */
+
+typedef struct group {
+    uint32_t mask, pc, stop; /* stop: where other lanes stand */
+} group;
+
+static void store_pc(warp *w, uint32_t mask, uint32_t pc)
+{
+    if (!w->diverged) {
+        w->pc = pc;
+        return;
+    }
+    for (EACH_LANE(lane, mask)) {
+        w->lane_pc[lane] = pc;
+    }
+}
+
+static void split(warp *w, const group *g)
+{
+    if (w->diverged) {
+        return;
+    }
+    w->diverged = true;
+    for (EACH_LANE(lane, w->live)) {
+        w->lane_pc[lane] = g->pc;
+    }
+}
+
+static uint32_t lowest_pc(const warp *w, uint32_t lanes, uint32_t from)
+{
+    uint32_t lowest = MACHINE_NONE;
+    for (EACH_LANE(lane, lanes)) {
+        uint32_t pc = w->lane_pc[lane];
+        lowest = pc >= from && pc < lowest ? pc : lowest;
+    }
+    return lowest;
+}
+
+static bool pick(warp *w, group *g)
+{
+    if (!w->diverged) {
+        *g = (group){.mask = w->live, .pc = w->pc, .stop = MACHINE_NONE};
+        return true;
+    }
+    uint32_t ready = w->live & ~w->parked;
+    if (ready == 0 && w->progressed) { /* lanes that a parked one waits for may have left */
+        w->progressed = false;
+        w->parked = 0;
+        ready = w->live;
+    }
+    uint32_t pc = lowest_pc(w, ready, w->rotate);
+    if (pc == MACHINE_NONE) {
+        pc = lowest_pc(w, ready, 0);
+    }
+    w->rotate = 0;
+    if (pc == MACHINE_NONE) {
+        return false;
+    }
+    *g = (group){.pc = pc, .stop = lowest_pc(w, w->live, pc + 1)};
+    for (EACH_LANE(lane, w->live)) {
+        g->mask |= (uint32_t)(w->lane_pc[lane] == pc) << lane;
+    }
+    if (g->mask == w->live) {
+        w->diverged = false;
+        w->parked = 0;
+        w->pc = pc;
+    }
+    return true;
+}
+
+/* Lanes wait for one another at different places: say where the first of them stands. */
+static void stuck(warp *w)
+{
+    uint32_t lane = machine_lowest(w->live);
+    const instruction *i = &w->run->kernel->code[w->lane_pc[lane]];
+    uint32_t here = 0;
+
+    for (EACH_LANE(other, w->live)) {
+        here |= (uint32_t)(w->lane_pc[other] == w->lane_pc[lane]) << other;
+    }
+    machine_fault(w, i, lane, 0,
+                  i->flow == FLOW_BARRIER || i->flow == FLOW_ALIGNED ? FAULT_BARRIER_DIVERGENCE
+                                                                     : FAULT_DEADLOCK,
+                  "lanes %08x of the warp wait here, lanes %08x never come", here, w->live & ~here);
+}
+
+/* Each of these moves the group on, or returns false when another must be picked. */
+static bool flow_branch(warp *w, const instruction *i, group *g, uint32_t taken)
+{
+    uint32_t others = g->mask & ~taken;
+
+    if (others == 0 || taken == 0) {
+        g->pc = others == 0 ? i->target : g->pc + 1;
+        return true;
+    }
+    split(w, g);
+    store_pc(w, others, g->pc + 1);
+    store_pc(w, taken, i->target);
+    return false;
+}
+
+static bool flow_branch_table(warp *w, const instruction *i, group *g, uint32_t taken)
+{
+    const uint32_t *table = w->run->kernel->targets + i->target;
+    const uint32_t *index = machine_r32(w, i->o[0]);
+
+    split(w, g);
+    store_pc(w, g->mask & ~taken, g->pc + 1);
+    for (EACH_LANE(lane, taken)) {
+        if (index[lane] >= table[0]) {
+            machine_fault(w, i, lane, 0, FAULT_OUT_OF_BOUNDS,
+                          "branch table has %u entries, index is %u", table[0], index[lane]);
+            return false;
+        }
+        w->lane_pc[lane] = table[1 + index[lane]];
+    }
+    return false;
+}
+
+static bool flow_exit(warp *w, group *g, uint32_t leaving)
+{
+    w->live &= ~leaving;
+    w->parked &= ~leaving;
+    if (w->live == 0) {
+        w->state = WARP_DONE;
+        return false;
+    }
+    store_pc(w, g->mask & ~leaving, g->pc + 1);
+    return false;
+}
+
+/* Lanes whose partners are all here run the instruction; the others wait at it. */
+static bool flow_members(warp *w, const instruction *i, group *g, uint32_t mask)
+{
+    const uint32_t *member = machine_r32(w, i->member);
+    uint32_t left = mask, waiting = 0;
+
+    while (left != 0) {
+        uint32_t wanted = member[machine_lowest(left)], same = 0;
+        for (EACH_LANE(lane, left)) {
+            same |= (uint32_t)(member[lane] == wanted) << lane;
+        }
+        left &= ~same;
+        if ((wanted & w->live & ~same) != 0) {
+            waiting |= same;
+        } else {
+            i->run(w, i, same);
+        }
+    }
+    if (waiting == 0) {
+        w->parked &= ~g->mask;
+        g->pc++;
+        return true;
+    }
+    split(w, g);
+    store_pc(w, g->mask & ~waiting, g->pc + 1);
+    store_pc(w, waiting, g->pc);
+    w->parked = (w->parked & ~g->mask) | waiting;
+    return false;
+}
+
+static bool flow_aligned(warp *w, const instruction *i, group *g, uint32_t mask)
+{
+    if (mask != 0 && mask != w->live) {
+        split(w, g);
+        store_pc(w, g->mask & ~mask, g->pc + 1);
+        store_pc(w, mask, g->pc);
+        w->parked = (w->parked & ~g->mask) | mask;
+        return false;
+    }
+    w->parked = 0;
+    g->pc++;
+    if (mask == 0) {
+        return true;
+    }
+    if (i->flow != FLOW_BARRIER) {
+        i->run(w, i, mask);
+        return true;
+    }
+    store_pc(w, mask, g->pc);
+    barrier_arrive(w, i, mask);
+    return w->state == WARP_READY;
+}
+
+static bool flow(warp *w, const instruction *i, group *g, uint32_t mask)
+{
+    switch ((machine_flow)i->flow) {
+    case FLOW_BRANCH:
+        return flow_branch(w, i, g, mask);
+    case FLOW_BRANCH_TABLE:
+        return flow_branch_table(w, i, g, mask);
+    case FLOW_EXIT:
+        return mask == 0 ? (g->pc++, true) : flow_exit(w, g, mask);
+    case FLOW_WARP:
+        return flow_members(w, i, g, mask);
+    case FLOW_ALIGNED:
+    case FLOW_BARRIER:
+        return flow_aligned(w, i, g, mask);
+    case FLOW_NEXT:
+        break;
+    }
+    return true;
+}
+
+static inline void account(run_state *run, const instruction *i, uint32_t mask)
+{
+    uint64_t counted = (i->flags & FLAG_HIDDEN) == 0;
+    uint64_t lanes = mask == MACHINE_ALL ? MACHINE_LANES : (uint64_t)__builtin_popcount(mask);
+    run->counters.warp_instructions += counted;
+    run->counters.thread_instructions += counted * lanes;
+    run->pipes[i->pipe] += counted;
+}
+
+/* Returns how many instructions of the quantum are left. */
+static uint64_t run_group(warp *w, group *g, uint64_t left)
+{
+    run_state *run = w->run;
+    const instruction *code = run->kernel->code;
+    uint32_t start = g->pc;
+
+    while (true) {
+        const instruction *i = &code[g->pc];
+        uint32_t mask = g->mask;
+        if (i->guard != MACHINE_NONE) {
+            uint32_t p = *machine_r32(w, i->guard);
+            mask &= i->guard_negated ? ~p : p;
+        }
+        account(run, i, g->mask);
+        if (__builtin_expect(w->tainted && g->mask != 0, 0) && !taint_before(w, i, g->mask, mask)) {
+            return left;
+        }
+        if (__builtin_expect(i->flow == FLOW_NEXT, 1)) {
+            if (mask != 0) {
+                i->run(w, i, mask);
+            }
+            g->pc++;
+        } else if (!flow(w, i, g, mask)) {
+            w->progressed |= g->pc != start || i->flow == FLOW_BRANCH || i->flow == FLOW_EXIT;
+            return left - 1;
+        }
+        left--;
+        if (__builtin_expect(run->faulted || g->pc >= g->stop || left == 0, 0)) {
+            store_pc(w, g->mask, g->pc);
+            w->progressed = true;
+            return left;
+        }
+    }
+}
+
+void warp_run(warp *w, uint64_t quantum)
+{
+    uint64_t left = quantum;
+    group g = {0};
+
+    while (left > 0 && w->state == WARP_READY && !w->run->faulted) {
+        if (!pick(w, &g)) {
+            stuck(w);
+            return;
+        }
+        if (!w->diverged) {
+            left = run_group(w, &g, left);
+            continue;
+        }
+        uint64_t turn = left < GROUP_QUANTUM ? left : GROUP_QUANTUM;
+        uint64_t unused = run_group(w, &g, turn);
+        left -= turn - unused;
+        if (unused == 0) {
+            w->rotate = g.stop == MACHINE_NONE ? 0 : g.stop;
+        }
+    }
+}
+
+void warp_report_hang(cta *c)
+{
+    for (uint32_t n = 0; n < c->warps_len; n++) {
+        warp *w = &c->warps[n];
+        if (w->state != WARP_READY) {
+            continue;
+        }
+        uint32_t lane = machine_lowest(w->live);
+        uint32_t pc = w->diverged ? lowest_pc(w, w->live, 0) : w->pc;
+        machine_fault(w, &w->run->kernel->code[pc], lane, 0, FAULT_HANG,
+                      "the CTA ran past its instruction budget; a loop does not end, or waits for "
+                      "a CTA that runs later");
+    }
+}

@@ -1,0 +1,222 @@
+/* decode_cvt.c - conversions between types, and between address spaces. */
+#include "emulator/ptx/build.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { NAME_BYTES = 96 };
+
+static bool is_float(ptx_text t)
+{
+    return ptx_text_is(t, "f32") || ptx_text_is(t, "f64") || ptx_text_is(t, "f16") ||
+           ptx_text_is(t, "bf16");
+}
+
+static uint32_t width_of(ptx_text t)
+{
+    return t.len >= 2 && memcmp(t.at + t.len - 2, "64", 2) == 0 ? 8 : 4;
+}
+
+static const char *take_integer_rounding(ptx_form *f)
+{
+    static const char *const modes[] = {"rni", "rzi", "rmi", "rpi"};
+
+    for (size_t n = 0; n < ARRAY_LEN(modes); n++) {
+        if (ptx_form_take(f, modes[n])) {
+            return modes[n];
+        }
+    }
+    return NULL;
+}
+
+static void name_row(char name[NAME_BYTES], const char *base, ptx_text d, ptx_text s)
+{
+    snprintf(name, NAME_BYTES, "%s.%.*s%s%.*s", base, (int)(d.len < 20 ? d.len : 20), d.at,
+             s.len > 0 ? "." : "", (int)(s.len < 20 ? s.len : 20), s.at);
+}
+
+static bool known(const ptx_builder *b, const char *name)
+{
+    return ptx_build_find(b, (ptx_text){name, strlen(name)}) != NULL;
+}
+
+/* The source as f32 or f64, flushed when .ftz asks. */
+static uint32_t float_source(ptx_builder *b, ptx_text *type, bool flush)
+{
+    uint32_t v = ptx_build_source(b, &b->statement->operands[1], width_of(*type)), t = v;
+
+    if (ptx_text_is(*type, "f16") || ptx_text_is(*type, "bf16")) {
+        t = ptx_build_vreg(b, 4);
+        ptx_build_helper(b, ptx_text_is(*type, "f16") ? "cvt.f32.f16" : "cvt.f32.bf16",
+                         (uint32_t[]){t, v});
+        *type = (ptx_text){"f32", 3};
+    }
+    if (flush && ptx_text_is(*type, "f32")) {
+        uint32_t z = ptx_build_vreg(b, 4);
+        ptx_build_helper(b, "flush.f32", (uint32_t[]){z, t});
+        t = z;
+    }
+    return t;
+}
+
+/* Float to an integral value, and on to an integer. */
+static bool decode_round(ptx_builder *b, const char *mode, ptx_text d, ptx_text s, bool flush)
+{
+    char name[NAME_BYTES];
+    bool half = ptx_text_is(s, "f16") || ptx_text_is(s, "bf16");
+    ptx_text from = s;
+    bool to_float = is_float(d);
+    uint32_t v = float_source(b, &from, flush);
+
+    snprintf(name, sizeof name, "round.%s.%.*s", mode, (int)from.len, from.at);
+    if (to_float && (half || !ptx_text_equal(d, s))) {
+        return false;
+    }
+    uint32_t width = width_of(from);
+    uint32_t whole = to_float ? ptx_build_result(b, &b->statement->operands[0], width, false)
+                              : ptx_build_vreg(b, width);
+    if (to_float) {
+        ptx_build_op(b, name, (uint32_t[]){whole, v});
+        return true;
+    }
+    ptx_build_helper(b, name, (uint32_t[]){whole, v});
+    name_row(name, "cvt", d, from);
+    if (!known(b, name)) {
+        return false;
+    }
+    uint32_t to = ptx_build_result(b, &b->statement->operands[0], width_of(d), *d.at == 's');
+    ptx_build_op(b, name, (uint32_t[]){to, whole});
+    return true;
+}
+
+/* Saturation to [0, 1] comes before the narrowing: the bounds are exact in every type. */
+static bool decode_saturated(ptx_builder *b, const char *base, ptx_text d, ptx_text s, bool flush)
+{
+    char name[NAME_BYTES];
+    ptx_text from = s;
+    uint32_t v = float_source(b, &from, flush);
+    uint32_t t = ptx_build_vreg(b, 4);
+
+    if (!ptx_text_is(from, "f32")) {
+        return false;
+    }
+    name_row(name, base, d, from);
+    if (ptx_text_is(d, "f32")) {
+        snprintf(name, sizeof name, "mov.f32");
+    }
+    if (!known(b, name)) {
+        return false;
+    }
+    ptx_build_helper(b, "saturate.f32", (uint32_t[]){t, v});
+    uint32_t to = ptx_build_result(b, &b->statement->operands[0], width_of(d), false);
+    instruction *i = ptx_build_op(b, name, (uint32_t[]){to, t});
+    if (i != NULL) {
+        i->pipe = PIPE_CONVERSION;
+    }
+    return true;
+}
+
+static bool decode_direct(ptx_builder *b, ptx_form *f, bool flush)
+{
+    const ptx_statement *st = b->statement;
+    char name[NAME_BYTES] = "cvt";
+    size_t used = 3;
+
+    for (uint32_t n = 0; n < f->parts_len; n++) {
+        int len = (int)(f->parts[n].len < 20 ? f->parts[n].len : 20);
+        used += (size_t)snprintf(name + used, NAME_BYTES - used, ".%.*s", len, f->parts[n].at);
+        used = used < NAME_BYTES ? used : NAME_BYTES - 1;
+    }
+    const exec_row *row = ptx_build_find(b, (ptx_text){name, used});
+    if (row == NULL || st->operands_len != strlen(row->signature) - 1) {
+        return false;
+    }
+    uint32_t o[3] = {0};
+    for (uint32_t n = 1; n < st->operands_len; n++) {
+        o[n] = ptx_build_source(b, &st->operands[n], row->signature[1 + n] == 'd' ? 8 : 4);
+        if (flush && ptx_text_is(ptx_form_type(f), "f32")) {
+            uint32_t t = ptx_build_vreg(b, 4);
+            ptx_build_helper(b, "flush.f32", (uint32_t[]){t, o[n]});
+            o[n] = t;
+        }
+    }
+    ptx_text d = f->parts[f->parts_len - 2];
+    o[0] = ptx_build_result(b, &st->operands[0], row->signature[0] == 'd' ? 8 : 4, *d.at == 's');
+    ptx_build_op(b, name, o);
+    return true;
+}
+
+bool ptx_decode_cvt(ptx_builder *b, ptx_form *f)
+{
+    bool flush = ptx_form_take(f, "ftz");
+
+    if (f->parts_len < 2 || b->statement->operands_len < 2 || ptx_form_has(f, "pack")) {
+        return false;
+    }
+    ptx_text d = f->parts[f->parts_len - 2], s = f->parts[f->parts_len - 1];
+    const char *mode = take_integer_rounding(f);
+    if (mode != NULL && is_float(s)) {
+        ptx_form_take(f, "sat"); /* float to integer always clamps */
+        return decode_round(b, mode, d, s, flush);
+    }
+    if (is_float(s) && ptx_form_take(f, "sat")) {
+        return decode_saturated(b, ptx_form_has(f, "rz") ? "cvt.rz" : "cvt.rn", d, s, flush);
+    }
+    return decode_direct(b, f, flush);
+}
+
+static ptx_space space_of(const ptx_form *f)
+{
+    static const struct {
+        const char *name;
+        ptx_space space;
+    } spaces[] = {{"shared", PTX_SHARED}, {"shared::cta", PTX_SHARED}, {"local", PTX_LOCAL},
+                  {"param", PTX_PARAM},   {"param::entry", PTX_PARAM}, {"const", PTX_CONST},
+                  {"global", PTX_GLOBAL}};
+    for (size_t n = 0; n < ARRAY_LEN(spaces); n++) {
+        if (ptx_form_has(f, spaces[n].name)) {
+            return spaces[n].space;
+        }
+    }
+    return PTX_GENERIC;
+}
+
+bool ptx_decode_cvta(ptx_builder *b, ptx_form *f)
+{
+    const ptx_statement *s = b->statement;
+    bool to = ptx_form_take(f, "to");
+    ptx_space space = space_of(f);
+
+    if (s->operands_len != 2 || space == PTX_GENERIC || width_of(ptx_form_type(f)) != 8) {
+        return false;
+    }
+    uint32_t a = ptx_build_source(b, &s->operands[1], 8);
+    uint32_t d = ptx_build_result(b, &s->operands[0], 8, false);
+    if (space == PTX_GLOBAL || space == PTX_CONST) {
+        ptx_build_op(b, "mov.b64", (uint32_t[]){d, a});
+    } else if (to && space != PTX_PARAM) {
+        uint32_t low = ptx_build_constant(b, ~MACHINE_WINDOW(255), 8);
+        ptx_build_op(b, "and.b64", (uint32_t[]){d, a, low});
+    } else {
+        uint32_t window = ptx_build_constant(b, MACHINE_WINDOW(space), 8);
+        ptx_build_op(b, "window.u64", (uint32_t[]){d, a, window});
+    }
+    return true;
+}
+
+bool ptx_decode_isspacep(ptx_builder *b, ptx_form *f)
+{
+    const ptx_statement *s = b->statement;
+    ptx_space space = space_of(f);
+
+    if (s->operands_len != 2 || space == PTX_GENERIC || space == PTX_CONST) {
+        return false;
+    }
+    uint32_t a = ptx_build_source(b, &s->operands[1], 8), top = ptx_build_vreg(b, 8);
+    uint32_t bits = ptx_build_constant(b, 56, 4);
+    ptx_build_helper(b, "shr.u64", (uint32_t[]){top, a, bits});
+    uint32_t want = ptx_build_constant(b, space == PTX_GLOBAL ? 0 : space, 8);
+    uint32_t d = ptx_build_result(b, &s->operands[0], 0, false);
+    ptx_build_op(b, "setp.eq.u64", (uint32_t[]){d, top, want});
+    return true;
+}

@@ -1,0 +1,10 @@
+/* baseline.c - the warp's matrix product compiled for the compiler's baseline. */
+#define TENSOR_LEVEL 1
+#include "emulator/tensor/tile.h"
+
+bool tensor_lanes_baseline(uint32_t *const d[4], const tensor_call *call)
+{
+    return tile_open(d, call);
+}
+
+#include "emulator/tensor/tile_end.h"

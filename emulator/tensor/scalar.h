@@ -1,0 +1,28 @@
+/* scalar.h - matrix arithmetic one element at a time: every code, every exponent, no
+ * shortcuts.
+ *
+ * The vector kernels hand it what they do not cover (NaN, infinities, extreme exponents). */
+#ifndef HONE_EMULATOR_TENSOR_SCALAR_H
+#define HONE_EMULATOR_TENSOR_SCALAR_H
+
+#include "emulator/tensor/tensor.h"
+
+/* A binary float format: exponent field above `fraction` bits, sign on top. */
+typedef struct tensor_format {
+    int32_t bits, fraction, bias;
+    bool has_infinity; /* else the all-ones code alone is NaN (e4m3fn) */
+} tensor_format;
+
+/* The format of a floating type; `bits` is 0 for the integer types. */
+tensor_format tensor_format_of(tensor_type type);
+
+/* A number taken apart: (-1)^negative * significand * 2^(exponent - fraction bits). */
+typedef struct tensor_number {
+    int32_t exponent; /* fixed at the format's least for subnormals, -126 for zero */
+    int32_t significand;
+    bool negative, infinite, nan;
+} tensor_number;
+
+tensor_number tensor_number_of(uint32_t code, tensor_format format);
+
+#endif

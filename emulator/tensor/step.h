@@ -1,0 +1,196 @@
+/* step.h - one step of a matrix unit on one column of a product: `hw` arithmetic.
+ *
+ * A product aligned to the step's largest exponent E is a*b*2^(F-E), truncated; sums of these are
+ * exact in what holds them. Included by tile.h for each host level. */
+#include "emulator/tensor/operand.h"
+
+enum {
+    PRODUCT_ZERO = -40, /* 8-bit sums below it have a zero factor */
+    EXPONENT_NONE = -200,
+    EXPONENT_MOST = 100
+}; /* of the lanes' fp32 scales, either way */
+
+/* What a column is computed from: LANES rows from LANES * part. */
+typedef struct tile {
+    const tensor_left *left;
+    const tensor_right *right;
+    vi c[8]; /* [column], the bits of fp32 */
+    tensor_unit unit;
+    uint32_t part, elements; /* elements of a register: 4 or 2 */
+} tile;
+
+/* A step of column n: its largest exponent; 2^(F-E) and 2^(E-F). The register quads [first, last)
+ * that it adds go beside it: constants, so that loops over them unroll. */
+typedef struct tile_step {
+    uint32_t n;
+    vi most;
+    vf scale, unit;
+} tile_step;
+
+VECTOR_INLINE void tile_left(const tile *t, uint32_t k, vf *out)
+{
+    memcpy(out, t->left->values[k] + LANES * t->part, sizeof *out);
+}
+
+VECTOR_INLINE float tile_right(const tile *t, uint32_t quad, uint32_t element, uint32_t n)
+{
+    return t->right->values[element][quad / 4][4 * n + quad % 4];
+}
+
+/* The largest exponent among the step's products. */
+VECTOR_INLINE void tile_product_exponent(vi *out, const tile *t, uint32_t n, uint32_t first,
+                                         uint32_t last)
+{
+    const int32_t *right = t->right->exponents[0] + 4 * n;
+    bool bytes = t->elements == 4;
+    vi most = bytes ? SPLAT(BYTES(-128)) : SPLAT(HALVES(-32768));
+
+    VECTOR_UNROLL
+    for (uint32_t q = first; q < last; q++) {
+        vi b = SPLAT(right[32 * (q / 4) + q % 4]), sum;
+        memcpy(&sum, t->left->exponents[q] + LANES * t->part, sizeof sum);
+        sum = bytes ? (vi)((vb)sum + (vb)b) : (vi)((vh)sum + (vh)b);
+        if (bytes) {
+            vector_max8(&most, &sum);
+        } else {
+            vector_max16(&most, &sum);
+        }
+    }
+    if (bytes) {
+        vi upper = most >> 16, none = SPLAT(EXPONENT_NONE), zero;
+        vector_max8(&most, &upper);
+        upper = most >> 8;
+        vector_max8(&most, &upper);
+        most = (most << 24) >> 24;
+        zero = most < PRODUCT_ZERO;
+        most = (most & ~zero) | (none & zero);
+    } else {
+        vi upper = most >> 16;
+        vector_max16(&most, &upper);
+        most = (most << 16) >> 16;
+    }
+    *out = most;
+}
+
+/* Fill the step's exponent and scales. False when the exponent is too extreme for fp32 scales. */
+VECTOR_INLINE bool tile_align(const tile *t, tile_step *s, uint32_t first, uint32_t last)
+{
+    vi c = t->c[s->n], field = (c >> 23) & 255, one = SPLAT(1), least = SPLAT(-EXPONENT_MOST);
+    vi most, extreme, some, scale, unit;
+    bool halves = t->elements == 2 && t->left->any && t->right->any;
+
+    tile_product_exponent(&most, t, s->n, first, last);
+    vector_max32(&field, &one);
+    field -= 127;
+    vector_max32(&most, &field);
+    s->most = most;
+    some = (c & INT32_MAX) != 0;
+    some |= SPLAT(halves ? -1 : 0);
+    extreme = (most > EXPONENT_MOST) | ((most < -EXPONENT_MOST) & some);
+    if (vector_any(&extreme)) {
+        return false;
+    }
+    vector_max32(&most, &least);
+    scale = (127 + t->unit.fraction - most) << 23;
+    unit = (127 - t->unit.fraction + most) << 23;
+    s->scale = (vf)scale;
+    s->unit = (vf)unit;
+    return true;
+}
+
+/* sum * 2^(E-F), toward zero to the unit's mantissa. Of 13-bit units |sum| < 2^20, which fp32
+ * holds. */
+VECTOR_INLINE void tile_round(tile *t, const tile_step *s, const vi sum[3])
+{
+    vf result;
+
+    if (t->unit.mantissa == 13) {
+        vi bits = (vi) __builtin_convertvector(sum[0] + sum[1] + sum[2], vf);
+        result = (vf)(bits & -(1 << (23 - 13)));
+    } else {
+        vector_sum_toward_zero(&result, sum);
+    }
+    result *= s->unit;
+    t->c[s->n] = (vi)result;
+}
+
+/* Any step that tile_align accepts: each term by itself, in int32. The terms of half the quads fit
+ * in one sum. */
+VECTOR_INLINE void tile_step_terms(tile *t, const tile_step *s, uint32_t first, uint32_t last)
+{
+    vi sum[3] = {SPLAT(0), SPLAT(0), SPLAT(0)};
+
+    VECTOR_UNROLL
+    for (uint32_t half = first / 4; half < last / 4; half++) {
+        const float *right = t->right->values[0][half] + 4 * s->n;
+        const float *left = t->left->values[4 * half * t->elements] + LANES * t->part;
+        for (uint32_t quad = 0; quad < 4; quad++) {
+            VECTOR_UNROLL
+            for (uint32_t e = 0; e < t->elements; e++) {
+                vf term;
+                memcpy(&term, left + 16 * (t->elements * quad + e), sizeof term);
+                term = term * right[64 * e + quad] * s->scale;
+                sum[half] += __builtin_convertvector(term, vi);
+            }
+        }
+    }
+    sum[2] = __builtin_convertvector((vf)t->c[s->n] * s->scale, vi);
+    tile_round(t, s, sum);
+}
+
+/* x toward zero to a multiple of fp32's least unit where fp32 would keep fewer bits than x has. */
+VECTOR_INLINE void tile_subnormal(vd *x)
+{
+    vl magnitude = (vl)*x & INT64_MAX;
+    vl small = (vl)(magnitude < (vl){0} + (INT64_C(897) << 52)); /* 2^-126 */
+    vd within = (vd)((vl)*x & small) * 0x1p149;
+
+    within = __builtin_convertvector(__builtin_convertvector(within, vl), vd) * 0x1p-149;
+    *x = (vd)(((vl)*x & ~small) | ((vl)within & small));
+}
+
+/* A step whose exponent tile_align refused, in doubles, which hold all scales. False when c is not
+ * finite, and when bytes have none but zero products: their exponent is not known then, and a tiny
+ * c shows it. */
+VECTOR_INLINE bool tile_step_extreme(tile *t, const tile_step *s, uint32_t first, uint32_t last)
+{
+    int64_t keep = -(INT64_C(1) << (52 - t->unit.mantissa));
+    vl sum[2] = {{0}, {0}}, exponent;
+    vd scale[2], unit[2], term[2], total[2];
+    vi refused = (t->c[s->n] & 0x7f800000) == 0x7f800000;
+    vf c = (vf)t->c[s->n];
+
+    if (t->elements == 4) {
+        refused |= s->most < -EXPONENT_MOST;
+    }
+    if (vector_any(&refused)) {
+        return false;
+    }
+    for (uint32_t h = 0; h < 2; h++) {
+        vi_half most[2];
+        memcpy(most, &s->most, sizeof most);
+        exponent = __builtin_convertvector(most[h], vl) - t->unit.fraction;
+        scale[h] = (vd)((1023 - exponent) << 52);
+        unit[h] = (vd)((1023 + exponent) << 52);
+    }
+    for (uint32_t k = first * t->elements; k < last * t->elements; k++) {
+        uint32_t q = k / t->elements;
+        vf left;
+        tile_left(t, k, &left);
+        vector_widen_float(term, &left);
+        for (uint32_t h = 0; h < 2; h++) {
+            term[h] *= (double)t->right->values[k % t->elements][q / 4][4 * s->n + q % 4];
+            sum[h] += __builtin_convertvector(term[h] * scale[h], vl);
+        }
+    }
+    vector_widen_float(term, &c);
+    for (uint32_t h = 0; h < 2; h++) {
+        sum[h] += __builtin_convertvector(term[h] * scale[h], vl);
+        total[h] = __builtin_convertvector(sum[h], vd);
+        total[h] = (vd)((vl)total[h] & keep) * unit[h];
+        tile_subnormal(&total[h]);
+    }
+    vector_narrow(&c, total);
+    t->c[s->n] = (vi)c;
+    return true;
+}

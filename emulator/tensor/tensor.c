@@ -1,0 +1,150 @@
+/* tensor.c - which unit an arch has, and the warp's matrix product on the best vectors of this
+ * host. */
+#include "emulator/tensor/tensor.h"
+#include "emulator/tensor/lanes.h"
+#include "emulator/tensor/scalar.h"
+
+#include "core/status.h"
+
+#include <string.h>
+
+/* kernels.md 6.2, emulator.md 5.7; the first row whose arch is not above. 16-bit types keep K 16.
+ */
+static const struct {
+    int32_t arch;
+    tensor_unit bytes, halves;
+} units[] = {
+    {100, {25, 23, 32}, {25, 23, 16}},
+    {90, {25, 23, 32}, {25, 23, 16}}, /* mma.sync; wgmma differs */
+    {0, {13, 13, 16}, {24, 23, 8}},
+};
+
+static bool type_is_bytes(tensor_type type)
+{
+    return type != TENSOR_BF16 && type != TENSOR_F16;
+}
+
+static bool type_is_integer(tensor_type type)
+{
+    return type == TENSOR_S8 || type == TENSOR_U8;
+}
+
+tensor_unit tensor_unit_mma(int32_t arch, tensor_type a, hone_emu_arithmetic mode)
+{
+    bool bytes = type_is_bytes(a);
+    tensor_unit whole = {0, 23, bytes ? 32 : 16};
+
+    if (mode != HONE_EMU_HW || type_is_integer(a)) {
+        return whole;
+    }
+    for (size_t i = 0; i < ARRAY_LEN(units); i++) {
+        if (arch >= units[i].arch) {
+            return bytes ? units[i].bytes : units[i].halves;
+        }
+    }
+    return whole;
+}
+
+/* Element k of row (or column) g of an operand: emulator.md 5.1. `rows` registers hold one k range.
+ */
+static uint16_t element_at(const uint32_t *const *regs, uint32_t row, uint32_t k, uint32_t elements,
+                           uint32_t rows)
+{
+    uint32_t group = k / elements, bits = 32 / elements;
+    uint32_t word = regs[rows * (group / 4) + row / 8][4 * (row % 8) + group % 4];
+
+    return (uint16_t)((word >> (bits * (k % elements))) & ((1u << bits) - 1));
+}
+
+static uint32_t dot_floats(const uint16_t *a, const uint16_t *b, uint32_t c,
+                           const tensor_call *call)
+{
+    float value = 0.0f;
+
+    memcpy(&value, &c, sizeof value);
+    value = tensor_dot(a, b, type_is_bytes(call->a_type) ? 32 : 16, value, call->a_type,
+                       call->b_type, call->unit, call->mode);
+    memcpy(&c, &value, sizeof value);
+    return c;
+}
+
+static int32_t integer_of(uint16_t code, tensor_type type)
+{
+    return type == TENSOR_S8 ? (int8_t)code : (int32_t)code;
+}
+
+static uint32_t dot_integers(const uint16_t *a, const uint16_t *b, uint32_t c,
+                             const tensor_call *call)
+{
+    for (uint32_t k = 0; k < 32; k++) {
+        c += (uint32_t)(integer_of(a[k], call->a_type) * integer_of(b[k], call->b_type));
+    }
+    return c;
+}
+
+/* Every element by itself: integers, and what the vectors refuse. */
+static void mma_by_element(uint32_t *const d[4], const tensor_call *call)
+{
+    uint32_t elements = type_is_bytes(call->a_type) ? 4 : 2;
+    uint16_t a[16][32] = {{0}}, b[8][32] = {{0}};
+    uint32_t out[4][32];
+
+    for (uint32_t k = 0; k < 8 * elements; k++) {
+        for (uint32_t row = 0; row < 16; row++) {
+            a[row][k] = element_at(call->a, row, k, elements, 2);
+        }
+        for (uint32_t n = 0; n < 8; n++) {
+            b[n][k] = element_at(call->b, n, k, elements, 1);
+        }
+    }
+    for (uint32_t i = 0; i < 4; i++) {
+        for (uint32_t lane = 0; lane < 32; lane++) {
+            uint32_t row = lane / 4 + 8 * (i / 2), n = 2 * (lane % 4) + i % 2;
+            out[i][lane] = type_is_integer(call->a_type)
+                               ? dot_integers(a[row], b[n], call->c[i][lane], call)
+                               : dot_floats(a[row], b[n], call->c[i][lane], call);
+        }
+    }
+    for (uint32_t i = 0; i < 4; i++) {
+        memcpy(d[i], out[i], sizeof out[i]);
+    }
+}
+
+static tensor_lanes_fn *lanes_of_host(void)
+{
+#if defined(__x86_64__)
+    if (__builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
+        __builtin_cpu_supports("avx512vl")) {
+        return tensor_lanes_avx512;
+    }
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) {
+        return tensor_lanes_avx2;
+    }
+#endif
+    return tensor_lanes_baseline;
+}
+
+void tensor_run(uint32_t *const d[4], const tensor_call *call)
+{
+    if (type_is_integer(call->a_type) || !lanes_of_host()(d, call)) {
+        mma_by_element(d, call);
+    }
+}
+
+void tensor_mma_m16n8(uint32_t d[4][32], const uint32_t a[4][32], const uint32_t b[2][32],
+                      const uint32_t c[4][32], tensor_type a_type, tensor_type b_type,
+                      tensor_unit unit, hone_emu_arithmetic mode)
+{
+    uint32_t *const to[4] = {d[0], d[1], d[2], d[3]};
+    tensor_call call = {{a[0], a[1], a[2], a[3]},
+                        {b[0], b[1]},
+                        {c[0], c[1], c[2], c[3]},
+                        a_type,
+                        b_type,
+                        unit,
+                        mode,
+                        NULL,
+                        NULL};
+
+    tensor_run(to, &call);
+}
