@@ -170,8 +170,8 @@ static hone_status bench_instructions(bench *b, hone_error *error)
         int checks;
         double bar;
     } rows[] = {
-        {"kv_quant, memory checks", 0, 1.0},
-        {"kv_quant, all checks", 1, 0.5},
+        {"kv_quant, memory checks", HONE_EMU_CHECK_MEMORY, 1.0},
+        {"kv_quant, all checks", HONE_EMU_CHECK_ALL, 0.5},
     };
     hone_status status = HONE_OK;
     driver *d = b->driver;

@@ -44,12 +44,47 @@ static hone_status set_schedule(int device, uint64_t seed, hone_error *error)
     return status;
 }
 
-static hone_status set_checks(int device, int on, hone_error *error)
+static hone_status set_checks(int device, int checks, hone_error *error)
 {
     shim_device *d = NULL;
+    if (checks < 0 || checks > HONE_EMU_CHECK_ALL) {
+        return status_set(error, HONE_BAD_ARGUMENT, NULL, 0,
+                          "checks %d; they are a mask of hone_emu_check, 0 to %d", checks,
+                          HONE_EMU_CHECK_ALL);
+    }
     hone_status status = lock_device(device, &d, error);
     if (status == HONE_OK) {
-        d->checks = on != 0;
+        d->checks = (uint32_t)checks;
+        shim_unlock(d);
+    }
+    return status;
+}
+
+static hone_status set_timing(int device, hone_emu_timing timing, hone_error *error)
+{
+    shim_device *d = NULL;
+    if (timing != HONE_EMU_AT_ISSUE && timing != HONE_EMU_LATEST) {
+        return status_set(error, HONE_BAD_ARGUMENT, NULL, 0,
+                          "timing %d; 0 (at issue) and 1 (latest) are possible", (int)timing);
+    }
+    hone_status status = lock_device(device, &d, error);
+    if (status == HONE_OK) {
+        d->timing = timing;
+        shim_unlock(d);
+    }
+    return status;
+}
+
+static hone_status set_threads(int device, int threads, hone_error *error)
+{
+    shim_device *d = NULL;
+    if (threads < 1 || threads > 64) {
+        return status_set(error, HONE_BAD_ARGUMENT, NULL, 0, "%d host threads; 1 to 64 are possible",
+                          threads);
+    }
+    hone_status status = lock_device(device, &d, error);
+    if (status == HONE_OK) {
+        d->threads = threads;
         shim_unlock(d);
     }
     return status;
@@ -163,6 +198,8 @@ const hone_emu_api *hone_emu_api_v1(void)
         .set_arithmetic = set_arithmetic,
         .set_schedule = set_schedule,
         .set_checks = set_checks,
+        .set_timing = set_timing,
+        .set_threads = set_threads,
         .set_sample = set_sample,
         .set_resources = set_resources,
         .last_counters = last_counters,

@@ -35,11 +35,15 @@ typedef struct machine_launch {
     device_memory *memory;
     const uint8_t *params; /* params_bytes of the facts, laid out by param_offset */
     uint32_t grid[3], block[3];
+    uint32_t cluster[3];  /* CTAs; 0 counts as 1 */
+    bool cooperative;     /* all CTAs are resident together */
     uint32_t dynamic_shared_bytes;
     int32_t arch, sm_count;
     hone_emu_arithmetic arithmetic;
     uint64_t schedule_seed;
-    bool checks;
+    uint32_t checks; /* of hone_emu_check */
+    hone_emu_timing timing;
+    int32_t threads; /* host threads; 0 counts as 1 */
     const uint64_t *sample; /* CTAs to run; NULL: all */
     size_t sample_len;
 } machine_launch;

@@ -8,13 +8,31 @@
 
 #include "include/hone.h"
 
-#define HONE_EMU_VERSION 1
+#define HONE_EMU_VERSION 2
 
 typedef enum hone_emu_arithmetic {
     HONE_EMU_EXACT = 1, /* tensor products summed exactly, rounded once to fp32 */
     HONE_EMU_FAST = 2,  /* fp32 fused multiply-add in k order */
     HONE_EMU_HW = 3,    /* the tensor core's own alignment and truncation (kernels.md 6.2) */
 } hone_emu_arithmetic;
+
+/* What is looked for beside bounds, alignment and use after free, which cost nothing to skip. */
+typedef enum hone_emu_check {
+    HONE_EMU_CHECK_UNINITIALISED = 1, /* values that nobody wrote, where they matter */
+    HONE_EMU_CHECK_BARRIERS = 2,      /* divergence, wrong member masks, the mbarrier protocol */
+    HONE_EMU_CHECK_ASYNC = 4,         /* memory and registers of operations still in flight */
+    HONE_EMU_CHECK_PROXY = 8,         /* generic writes that an engine reads without a proxy fence */
+    HONE_EMU_CHECK_RACES = 16,        /* of shared memory, by vector clocks */
+    HONE_EMU_CHECK_GLOBAL_RACES = 32, /* of global memory: CTAs then run one after the other */
+    HONE_EMU_CHECK_MEMORY = 7,        /* what costs little */
+    HONE_EMU_CHECK_ALL = 63,          /* the default */
+} hone_emu_check;
+
+/* When an asynchronous operation does its work: as it is issued, or as late as the rules allow. */
+typedef enum hone_emu_timing {
+    HONE_EMU_AT_ISSUE = 0,
+    HONE_EMU_LATEST = 1,
+} hone_emu_timing;
 
 /* What one launch did. Counts cover the CTAs that ran; `ctas_total` is the grid. */
 typedef struct hone_emu_counters {
@@ -28,6 +46,8 @@ typedef struct hone_emu_counters {
     uint64_t unique_lines; /* distinct 128-byte lines touched: the DRAM footprint */
     uint64_t shared_requests, shared_wavefronts; /* wavefronts > requests: bank conflicts */
     uint64_t async_copy_bytes, barriers, atomics;
+    uint64_t tma_load_bytes, tma_store_bytes, tma_requests; /* bulk and tensor copies */
+    uint64_t mbarrier_arrivals, waits; /* polls that had to come back: try_wait, test_wait */
 } hone_emu_counters;
 
 /* Index into tensor_macs. */
@@ -42,12 +62,13 @@ typedef enum hone_emu_mma {
 /* The last fault, with where it happened. `ptx_line` is 1-based in the module's PTX. */
 typedef struct hone_emu_fault {
     int32_t result; /* CUresult that the launch reported; 0: no fault so far */
-    char kind[32];  /* "out-of-bounds", "misaligned", "uninitialised", "deadlock",
-                       "barrier-divergence",  "use-after-free", "trap", "unsupported" */
+    char kind[32];  /* a name of machine/fault.c: "out-of-bounds", "race", "deadlock", ... */
     char kernel[128];
     char message[384];
     int32_t ptx_line, warp, lane;
     uint64_t cta, address;
+    char source[160]; /* CUDA file of the line, where the PTX says (-lineinfo); else empty */
+    int32_t source_line;
 } hone_emu_fault;
 
 /* ptxas' figures for a function: an emulator sees PTX, so the one who compiled says what the code
@@ -68,8 +89,15 @@ typedef struct hone_emu_api {
     hone_status (*set_arithmetic)(int device, hone_emu_arithmetic mode, hone_error *error);
     hone_status (*set_schedule)(int device, uint64_t seed, hone_error *error);
 
-    /* Sanitizers on (default) or off: bounds, alignment, uninitialised reads, divergence. */
-    hone_status (*set_checks)(int device, int on, hone_error *error);
+    /* Sanitizers: a mask of hone_emu_check; HONE_EMU_CHECK_ALL is the default. */
+    hone_status (*set_checks)(int device, int checks, hone_error *error);
+
+    /* When asynchronous operations do their work; at issue is the default. */
+    hone_status (*set_timing)(int device, hone_emu_timing timing, hone_error *error);
+
+    /* Host threads that run CTAs side by side (default 1; at most 64). Kernels whose CTAs talk to
+     * one another, and launches that look for global races, take one. Results do not depend on it. */
+    hone_status (*set_threads)(int device, int threads, hone_error *error);
 
     /* The next launches run only these CTAs (linear index x + y * grid.x + z * grid.x * grid.y), in
      * this order; count 0: all of them again. The list is copied. */

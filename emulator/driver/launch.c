@@ -144,6 +144,8 @@ static CUresult run(shim_function *f, const CUlaunchConfig *config, const uint8_
         .arithmetic = d->arithmetic,
         .schedule_seed = d->seed,
         .checks = d->checks,
+        .timing = d->timing,
+        .threads = d->threads,
         .sample = d->sample_len != 0 ? d->sample : NULL,
         .sample_len = d->sample_len,
     };

@@ -63,7 +63,9 @@ typedef struct shim_device {
     unsigned primary_flags;
     hone_emu_arithmetic arithmetic;
     uint64_t seed;
-    bool checks;
+    uint32_t checks; /* of hone_emu_check */
+    hone_emu_timing timing;
+    int32_t threads;
     uint64_t *sample;
     size_t sample_len;
     hone_emu_counters counters;

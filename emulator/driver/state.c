@@ -66,7 +66,7 @@ hone_status shim_configure(const char *const *names, size_t count, hone_error *e
 
 static CUresult start_device(shim_device *d, int ordinal, const char *slug)
 {
-    *d = (shim_device){.ordinal = ordinal, .arithmetic = HONE_EMU_HW, .checks = true};
+    *d = (shim_device){.ordinal = ordinal, .arithmetic = HONE_EMU_HW, .checks = HONE_EMU_CHECK_ALL, .threads = 1};
     if (gpu_find(slug, &d->gpu, NULL) != HONE_OK) {
         return CUDA_ERROR_NO_DEVICE;
     }

@@ -125,7 +125,7 @@ static void one_shadow(warp *w, const instruction *i, uint32_t lane, const acces
     if (i->kind == ATOMIC_EXCH) {
         memset(shadow, 1, i->element_bytes);
     }
-    w->tainted |= !written && w->run->checks;
+    w->tainted |= !written && machine_checks(w, HONE_EMU_CHECK_UNINITIALISED);
     if (w->tainted && i->results > 0) {
         taint_set(w, i->o[0], written ? 0 : MACHINE_ALL, UINT32_C(1) << lane);
     }

@@ -55,7 +55,7 @@ void exec_ldmatrix(warp *w, const instruction *i, uint32_t mask)
     access_count_shared(w, address, rows, 16);
     for (uint32_t m = 0; m < i->elements; m++) {
         uint32_t bad = spread(i, win.at + 8 * m, &win, machine_r32(w, i->o[m]));
-        w->tainted |= w->run->checks && bad != 0;
+        w->tainted |= machine_checks(w, HONE_EMU_CHECK_UNINITIALISED) && bad != 0;
         if (w->tainted) {
             taint_set(w, i->o[m], bad, MACHINE_ALL);
         }

@@ -117,7 +117,7 @@ void exec_load(warp *w, const instruction *i, uint32_t mask)
         count_access(w, i, address, lanes, space, false);
         /* the address may share a register with a result: it was read above */
         load_elements(w, i, lanes, &win);
-        if (w->run->checks) {
+        if (machine_checks(w, HONE_EMU_CHECK_UNINITIALISED)) {
             load_poison(w, i, lanes, &win);
         }
         left &= ~lanes;

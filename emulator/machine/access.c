@@ -183,6 +183,7 @@ uint32_t access_open(warp *w, const instruction *i, const uint64_t address[MACHI
         in = in == PTX_CONST ? PTX_GLOBAL : PTX_PARAM;
     }
     out->dense = is_dense(address, lanes, bytes);
+    out->owner = in == PTX_SHARED ? w->cta : NULL;
     *space = in;
     switch (in) {
     case PTX_SHARED:

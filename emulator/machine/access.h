@@ -11,6 +11,7 @@
 typedef struct access_window {
     uint8_t *data, *shadow;
     uint64_t at[MACHINE_LANES];
+    cta *owner; /* of shared memory: whose; else NULL */
     bool dense; /* a full warp, each lane right after the one before */
 } access_window;
 
@@ -36,6 +37,13 @@ void access_count_global(warp *w, const instruction *i, const uint64_t address[M
 void access_count_shared(warp *w, const uint64_t address[MACHINE_LANES], uint32_t mask,
                          uint32_t bytes);
 
+/* What a shadow byte says. */
+enum {
+    ACCESS_UNWRITTEN = 0,
+    ACCESS_IS_WRITTEN = 1,
+    ACCESS_PENDING = 2,  /* shared memory: an operation in flight will write it */
+    ACCESS_MBARRIER = 4, /* shared memory: part of a live mbarrier */
+};
 #define ACCESS_WRITTEN UINT64_C(0x0101010101010101) /* eight shadow bytes */
 
 /* True when all `bytes` shadow bytes say written; bytes is a power of two up to 32. Sizes are told

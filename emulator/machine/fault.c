@@ -22,6 +22,14 @@ static const struct {
     [FAULT_TRAP] = {"trap", 719},
     [FAULT_ASSERT] = {"assert", 710},
     [FAULT_UNSUPPORTED] = {"unsupported", 715},
+    [FAULT_RACE] = {"race", 719},
+    [FAULT_ASYNC] = {"async-misuse", 719},
+    [FAULT_PROXY] = {"proxy-fence", 719},
+    [FAULT_MEMBERMASK] = {"membermask", 719},
+    [FAULT_MBARRIER] = {"mbarrier", 719},
+    [FAULT_TENSOR_MAP] = {"tensor-map", 719},
+    [FAULT_REGISTERS] = {"registers", 719},
+    [FAULT_PRECONDITION] = {"precondition", 719},
 };
 
 void machine_fault(warp *w, const instruction *i, uint32_t lane, uint64_t address,

@@ -61,7 +61,6 @@ hone_status machine_run(const machine_launch *launch, hone_emu_counters *counter
 {
     run_state run = {.launch = launch,
                      .kernel = launch->kernel,
-                     .checks = launch->checks,
                      .random = launch->schedule_seed * UINT64_C(0x9E3779B97F4A7C15) + 1};
     hone_status status = HONE_OK;
 

@@ -28,6 +28,13 @@ typedef struct warp warp;
 typedef struct instruction instruction;
 typedef struct machine_run_state run_state;
 typedef struct machine_operands machine_operands;
+typedef struct cta cta;
+typedef struct cluster cluster;
+typedef struct mbarrier_table mbarrier_table; /* mbarrier.h */
+typedef struct async_op async_op;             /* async.h */
+typedef struct wgmma_pending wgmma_pending;   /* exec/wgmma.c */
+typedef struct race_state race_state;         /* race.h */
+typedef struct race_clock race_clock;
 typedef void (*execute)(warp *w, const instruction *i, uint32_t mask);
 
 /* What the warp's loop does with an instruction beside running its handler. */
@@ -117,7 +124,12 @@ typedef struct async_copy {
     uint32_t bytes;
 } async_copy;
 
-typedef enum warp_state { WARP_READY, WARP_AT_BARRIER, WARP_DONE } warp_state;
+typedef enum warp_state {
+    WARP_READY,
+    WARP_AT_BARRIER,         /* of its CTA */
+    WARP_AT_CLUSTER_BARRIER,
+    WARP_DONE,
+} warp_state;
 
 struct warp {
     uint8_t *r;
@@ -129,23 +141,32 @@ struct warp {
     uint32_t rotate; /* the next group begins at or above this pc: fairness */
     bool diverged, tainted;
     bool progressed; /* since parked lanes were last let go to look again */
+    /* A handler asks for the turn to end: what it polls for has not happened. `polled` is then the
+     * cluster's `changes` at that time: while it stands, looking again is in vain. */
+    bool yields;
+    uint64_t polled;
     warp_state state;
     const instruction *waiting; /* the barrier instruction, while at a barrier */
     uint32_t barrier, index;
-    struct cta *cta;
+    cta *cta;
     run_state *run;
     uint8_t *local, *local_shadow;
     async_copy *copies;
     uint32_t copies_len, copies_capacity;
     uint32_t committed[MACHINE_LANES];
+    uint32_t bulk_committed[MACHINE_LANES]; /* groups of bulk operations */
+    wgmma_pending *wgmma; /* NULL until the first one */
 };
 
 typedef struct cta_barrier {
     uint32_t arrived, expected; /* threads, whole warps */
     uint32_t all, any, count;   /* of bar.red */
+    race_clock *clock;          /* what those who arrived know */
 } cta_barrier;
 
-typedef struct cta {
+struct cta {
+    cluster *cluster;
+    uint32_t rank; /* in its cluster */
     uint64_t linear;
     uint32_t index[3];
     uint8_t *shared, *shared_shadow;
@@ -153,7 +174,20 @@ typedef struct cta {
     warp *warps;
     uint32_t warps_len, done_len;
     cta_barrier barriers[MACHINE_BARRIERS];
-} cta;
+    mbarrier_table *mbarriers; /* NULL until the first one */
+};
+
+/* CTAs that run together: one, unless the launch says more. */
+struct cluster {
+    run_state *run;
+    cta *ctas;
+    uint32_t ctas_len, dims[3];
+    /* Counts what a poll may wait for: phases that complete, copies that land, stores to shared
+     * memory of another CTA. Who makes such a change adds one. */
+    uint64_t changes;
+    async_op *first, *last; /* issued and not done, oldest first */
+    race_state *races;      /* NULL: nobody looks for races */
+};
 
 /* Lines of one allocation that the launch has touched. */
 typedef struct touched_range {
@@ -167,7 +201,7 @@ struct machine_run_state {
     hone_emu_counters counters;
     uint64_t pipes[PIPE_COUNT];
     hone_emu_fault fault;
-    bool faulted, checks, out_of_memory;
+    bool faulted, out_of_memory;
     touched_range *touched;
     size_t touched_len, touched_capacity;
     uint32_t *hit;              /* by instruction: 1 + index in `touched` of its last access */
@@ -184,6 +218,12 @@ static inline uint32_t machine_lowest(uint32_t mask)
     uint32_t rest_ = (mask), lane = rest_ ? machine_lowest(rest_) : 0;                             \
     rest_ != 0;                                                                                    \
     rest_ &= rest_ - 1, lane = rest_ ? machine_lowest(rest_) : 0
+
+/* Whether the launch looks for this. */
+static inline bool machine_checks(const warp *w, hone_emu_check check)
+{
+    return (w->run->launch->checks & (uint32_t)check) != 0;
+}
 
 static inline uint32_t *machine_r32(const warp *w, uint32_t operand)
 {
@@ -218,6 +258,14 @@ typedef enum machine_fault_kind {
     FAULT_TRAP,
     FAULT_ASSERT,
     FAULT_UNSUPPORTED,
+    FAULT_RACE,
+    FAULT_ASYNC,      /* memory or registers of an operation in flight */
+    FAULT_PROXY,      /* no proxy fence between a write and an engine's access */
+    FAULT_MEMBERMASK, /* a lane that is not in its own mask, or lanes that give different ones */
+    FAULT_MBARRIER,   /* its protocol */
+    FAULT_TENSOR_MAP, /* not one, stale, or used against its rules */
+    FAULT_REGISTERS,  /* setmaxnreg */
+    FAULT_PRECONDITION, /* another rule of the instruction: alignment of a descriptor, a size */
 } machine_fault_kind;
 void machine_fault(warp *w, const instruction *i, uint32_t lane, uint64_t address,
                    machine_fault_kind kind, const char *format, ...)

@@ -1,6 +1,7 @@
 /* schedule.c - one launch: CTAs one after the other, their warps in turns. The seed moves the order
  * of warps and the length of turns, so that a result that depends on either shows. */
-#include "emulator/machine/machine.h"
+#include "emulator/machine/async.h"
+#include "emulator/machine/mbarrier.h"
 #include "core/checked.h"
 
 #include <stdlib.h>
@@ -52,7 +53,7 @@ static void begin_warp(warp *w, uint32_t threads)
                   .local_shadow = w->local_shadow,
                   .copies = w->copies,
                   .copies_capacity = w->copies_capacity,
-                  .tainted = k->starts_tainted && w->run->checks,
+                  .tainted = k->starts_tainted && machine_checks(w, HONE_EMU_CHECK_UNINITIALISED),
                   .live = lanes >= MACHINE_LANES ? MACHINE_ALL : (UINT32_C(1) << lanes) - 1};
 
     *w = fresh;
@@ -177,8 +178,10 @@ hone_status schedule_launch(run_state *run, hone_error *error)
     const machine_launch *l = run->launch;
     uint64_t total = ctas_of(l), count = l->sample != NULL ? l->sample_len : total;
     cta c = {0};
+    cluster together = {.run = run, .ctas = &c, .ctas_len = 1, .dims = {1, 1, 1}};
     hone_status status = HONE_OK;
 
+    c.cluster = &together;
     TRY(open_cta(run, &c, error));
     run->counters.ctas_total = total;
     for (uint64_t n = 0; n < count && !run->faulted; n++) {

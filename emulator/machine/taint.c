@@ -12,7 +12,7 @@ bool taint_refuse(warp *w, const instruction *i, uint32_t operand, uint32_t mask
 {
     uint32_t bad = *machine_poison(w, operand) & mask;
 
-    if (!w->tainted || bad == 0 || !w->run->checks) {
+    if (!w->tainted || bad == 0 || !machine_checks(w, HONE_EMU_CHECK_UNINITIALISED)) {
         return false;
     }
     machine_fault(w, i, machine_lowest(bad), 0, FAULT_UNINITIALISED,

@@ -248,7 +248,7 @@ static uint64_t run_group(warp *w, group *g, uint64_t left)
             return left - 1;
         }
         left--;
-        if (__builtin_expect(run->faulted || g->pc >= g->stop || left == 0, 0)) {
+        if (__builtin_expect(run->faulted || w->yields || g->pc >= g->stop || left == 0, 0)) {
             store_pc(w, g->mask, g->pc);
             w->progressed = true;
             return left;
@@ -261,7 +261,8 @@ void warp_run(warp *w, uint64_t quantum)
     uint64_t left = quantum;
     group g = {0};
 
-    while (left > 0 && w->state == WARP_READY && !w->run->faulted) {
+    w->yields = false;
+    while (left > 0 && w->state == WARP_READY && !w->run->faulted && !w->yields) {
         if (!pick(w, &g)) {
             stuck(w);
             return;
@@ -273,7 +274,7 @@ void warp_run(warp *w, uint64_t quantum)
         uint64_t turn = left < GROUP_QUANTUM ? left : GROUP_QUANTUM;
         uint64_t unused = run_group(w, &g, turn);
         left -= turn - unused;
-        if (unused == 0) {
+        if (unused == 0 || w->yields) {
             w->rotate = g.stop == MACHINE_NONE ? 0 : g.stop;
         }
     }

@@ -131,8 +131,21 @@ instruction *ptx_build_emit(ptx_builder *b, execute run, uint32_t results, uint3
 /* By name of a row of the .def files; helpers are not counted and have no guard. */
 instruction *ptx_build_op(ptx_builder *b, const char *name, const uint32_t *operands);
 instruction *ptx_build_helper(ptx_builder *b, const char *name, const uint32_t *operands);
+/* An instruction that steers: PIPE_CONTROL, TAINT_SELF. */
+instruction *ptx_build_control(ptx_builder *b, execute run, machine_flow flow, uint32_t results,
+                               uint32_t sources, const uint32_t *operands);
 const exec_row *ptx_build_find(const ptx_builder *b, ptx_text name);
 void ptx_build_close(ptx_builder *b);
+
+/* decode_memory.c: what an access is, and how it gets into its instruction (NULL: no harm). */
+typedef struct ptx_access {
+    ptx_space space;
+    uint32_t bytes, elements;
+    bool is_signed;
+} ptx_access;
+void ptx_build_access(instruction *i, const ptx_access *a, uint8_t flags, int64_t offset);
+/* `n` elements of {a, b}, or of a plain operand when n is 1; false when there are not as many. */
+bool ptx_build_elements(const ptx_operand *o, uint32_t n, const ptx_operand **items);
 
 /* symbol.c */
 uint32_t ptx_symbol_add(ptx_builder *b, ptx_text name, ptx_symbol_kind kind, uint64_t value);
@@ -169,6 +182,22 @@ bool ptx_decode_redux(ptx_builder *b, ptx_form *f);
 bool ptx_decode_elect(ptx_builder *b, ptx_form *f);
 bool ptx_decode_activemask(ptx_builder *b, ptx_form *f);
 bool ptx_decode_nothing(ptx_builder *b, ptx_form *f);
+/* Hopper and later. */
+bool ptx_decode_mbarrier(ptx_builder *b, ptx_form *f);
+bool ptx_decode_bulk(ptx_builder *b, ptx_form *f);
+bool ptx_decode_bulk_tensor(ptx_builder *b, ptx_form *f);
+bool ptx_decode_fence(ptx_builder *b, ptx_form *f);
+bool ptx_decode_prefetch(ptx_builder *b, ptx_form *f);
+bool ptx_decode_tensormap(ptx_builder *b, ptx_form *f);
+bool ptx_decode_wgmma(ptx_builder *b, ptx_form *f);
+bool ptx_decode_stmatrix(ptx_builder *b, ptx_form *f);
+bool ptx_decode_movmatrix(ptx_builder *b, ptx_form *f);
+bool ptx_decode_createpolicy(ptx_builder *b, ptx_form *f);
+bool ptx_decode_cluster_barrier(ptx_builder *b, ptx_form *f);
+bool ptx_decode_mapa(ptx_builder *b, ptx_form *f);
+bool ptx_decode_getctarank(ptx_builder *b, ptx_form *f);
+bool ptx_decode_setmaxnreg(ptx_builder *b, ptx_form *f);
+bool ptx_decode_griddepcontrol(ptx_builder *b, ptx_form *f);
 
 /* decode.c */
 void ptx_decode_body(ptx_builder *b, const ptx_statement *first);

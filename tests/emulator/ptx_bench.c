@@ -15,7 +15,7 @@ void ptx_bench_open(ptx_bench *b)
     b->launch.arch = 90;
     b->launch.sm_count = 78;
     b->launch.arithmetic = HONE_EMU_EXACT;
-    b->launch.checks = true;
+    b->launch.checks = HONE_EMU_CHECK_ALL;
 }
 
 hone_status ptx_bench_load(ptx_bench *b, const char *ptx)

@@ -134,7 +134,7 @@ static hone_status run_body(ptx_bench *b, const char *body, uint32_t threads, bo
 
     snprintf(text, sizeof text, "%s%s\nret;\n}\n", HEAD, body);
     ptx_bench_open(b);
-    b->launch.checks = checks;
+    b->launch.checks = checks ? HONE_EMU_CHECK_ALL : 0;
     uint64_t data = ptx_bench_buffer(b, NULL, 512), gone = ptx_bench_buffer(b, zeros, 256);
     ck_assert_int_eq(memory_write(b->memory, data, zeros, sizeof zeros, &b->error), HONE_OK);
     ck_assert_int_eq(memory_free(b->memory, gone, &b->error), HONE_OK);

@@ -1,0 +1,51 @@
+/* async.h - bulk operations: what a thread starts for an engine to do, and does not wait for.
+ *
+ * An operation is made at its instruction, checked there, and does its work either at once
+ * (HONE_EMU_AT_ISSUE) or as late as the rules allow (HONE_EMU_LATEST): a load when no warp of the
+ * cluster can go on without it, a store or reduction at the wait that covers its group, or at the
+ * end of its thread. Until then its destination in shared memory is marked ACCESS_PENDING. Then it
+ * signals: the bytes to the mbarriers that it names, or its group. */
+#ifndef HONE_EMULATOR_ASYNC_H
+#define HONE_EMULATOR_ASYNC_H
+
+#include "emulator/machine/race.h"
+
+enum { ASYNC_SIGNALS = 16 }; /* CTAs of the largest cluster */
+
+typedef struct async_signal {
+    cta *owner; /* whose shared memory the mbarrier lies in */
+    uint32_t at, bytes;
+} async_signal;
+
+struct async_op {
+    async_op *next;
+    warp *by;
+    const instruction *i;
+    uint32_t lane;
+    uint32_t group; /* of the lane's bulk groups, when `grouped`: by->bulk_committed at issue */
+    bool grouped;   /* ends with a group and not with an mbarrier */
+    async_signal signals[ASYNC_SIGNALS];
+    uint32_t signals_len;
+    race_task *task; /* made by async_new with RACE_BULK */
+    /* Moves the data, once. False after a fault. */
+    bool (*perform)(async_op *op);
+    /* what the kind of operation needs lies behind: */
+    _Alignas(16) uint8_t payload[];
+};
+
+/* NULL after a fault or without memory (the run is then marked). Payload zeroed. */
+async_op *async_new(warp *w, const instruction *i, uint32_t lane, size_t payload_bytes);
+/* Takes the operation over: does it, or queues it with its cluster. */
+void async_submit(async_op *op);
+/* Does the oldest load that waits, for the scheduler when nobody can go on. False: there is none. */
+bool async_complete_one(cluster *c);
+/* cp.async.bulk.commit_group and wait_group: all but the youngest `allowed` groups of each lane are
+ * done; `reads`: only their sources need to have been read. */
+void async_commit(warp *w, uint32_t mask);
+void async_wait(warp *w, uint32_t mask, uint32_t allowed, bool reads);
+/* The lanes leave: their groups are done. */
+void async_leave(warp *w, uint32_t mask);
+/* The cluster ended: loads that nobody waited for are a fault; everything is freed. */
+void async_end(cluster *c);
+
+#endif

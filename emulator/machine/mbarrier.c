@@ -1,0 +1,2 @@
+/* mbarrier.c - arrivals, bytes and phases. */
+#include "emulator/machine/mbarrier.h"
