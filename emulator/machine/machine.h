@@ -80,6 +80,13 @@ enum { BAR_HAS_COUNT = 1, BAR_HAS_PREDICATE = 2, BAR_NEGATED = 4 }; /* in `eleme
 
 enum { FLAG_ADDRESS64 = 1, FLAG_SIGNED = 2, FLAG_TRANSPOSED = 4, FLAG_HIDDEN = 8 };
 
+/* `order`: what a form says of ordering, as bits; 0 is a weak access. atom and red are strong when
+ * they say nothing; .volatile counts as .relaxed.sys; fence.acq_rel and membar are acquire and
+ * release. */
+enum { ORDER_STRONG = 1, ORDER_ACQUIRE = 2, ORDER_RELEASE = 4, ORDER_SC = 8 };
+/* `scope` of a strong access or a fence. */
+typedef enum machine_scope { SCOPE_CTA, SCOPE_CLUSTER, SCOPE_GPU, SCOPE_SYS } machine_scope;
+
 struct instruction {
     execute run;
     const uint32_t *o; /* results, then sources */
@@ -91,6 +98,7 @@ struct instruction {
     uint8_t results, sources;
     uint8_t flow, pipe, taint, space, kind, flags;
     uint8_t element_bytes, elements;
+    uint8_t order, scope; /* ORDER_* bits; machine_scope */
     bool guard_negated;
 };
 
@@ -126,7 +134,7 @@ typedef struct async_copy {
 
 typedef enum warp_state {
     WARP_READY,
-    WARP_AT_BARRIER,         /* of its CTA */
+    WARP_AT_BARRIER, /* of its CTA */
     WARP_AT_CLUSTER_BARRIER,
     WARP_DONE,
 } warp_state;
@@ -155,7 +163,7 @@ struct warp {
     uint32_t copies_len, copies_capacity;
     uint32_t committed[MACHINE_LANES];
     uint32_t bulk_committed[MACHINE_LANES]; /* groups of bulk operations */
-    wgmma_pending *wgmma; /* NULL until the first one */
+    wgmma_pending *wgmma;                   /* NULL until the first one */
 };
 
 typedef struct cta_barrier {
@@ -259,12 +267,12 @@ typedef enum machine_fault_kind {
     FAULT_ASSERT,
     FAULT_UNSUPPORTED,
     FAULT_RACE,
-    FAULT_ASYNC,      /* memory or registers of an operation in flight */
-    FAULT_PROXY,      /* no proxy fence between a write and an engine's access */
-    FAULT_MEMBERMASK, /* a lane that is not in its own mask, or lanes that give different ones */
-    FAULT_MBARRIER,   /* its protocol */
-    FAULT_TENSOR_MAP, /* not one, stale, or used against its rules */
-    FAULT_REGISTERS,  /* setmaxnreg */
+    FAULT_ASYNC,        /* memory or registers of an operation in flight */
+    FAULT_PROXY,        /* no proxy fence between a write and an engine's access */
+    FAULT_MEMBERMASK,   /* a lane that is not in its own mask, or lanes that give different ones */
+    FAULT_MBARRIER,     /* its protocol */
+    FAULT_TENSOR_MAP,   /* not one, stale, or used against its rules */
+    FAULT_REGISTERS,    /* setmaxnreg */
     FAULT_PRECONDITION, /* another rule of the instruction: alignment of a descriptor, a size */
 } machine_fault_kind;
 void machine_fault(warp *w, const instruction *i, uint32_t lane, uint64_t address,

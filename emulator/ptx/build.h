@@ -142,7 +142,10 @@ typedef struct ptx_access {
     ptx_space space;
     uint32_t bytes, elements;
     bool is_signed;
+    uint8_t order, scope;
 } ptx_access;
+/* The memory order and scope that a form's words say; words stay. 0: none, a weak access. */
+uint8_t ptx_form_order(const ptx_form *f, uint8_t *scope);
 void ptx_build_access(instruction *i, const ptx_access *a, uint8_t flags, int64_t offset);
 /* `n` elements of {a, b}, or of a plain operand when n is 1; false when there are not as many. */
 bool ptx_build_elements(const ptx_operand *o, uint32_t n, const ptx_operand **items);

@@ -4,7 +4,7 @@
 #include <string.h>
 
 instruction *ptx_build_control(ptx_builder *b, execute run, machine_flow flow, uint32_t results,
-                                 uint32_t sources, const uint32_t *o)
+                               uint32_t sources, const uint32_t *o)
 {
     instruction *i = ptx_build_emit(b, run, results, sources, o);
     if (i != NULL) {
@@ -90,11 +90,15 @@ bool ptx_decode_trap(ptx_builder *b, ptx_form *f)
     return true;
 }
 
+/* Fences and membars keep what they order; the rest orders nothing. */
 bool ptx_decode_nothing(ptx_builder *b, ptx_form *f)
 {
-    (void)f;
     instruction *i = ptx_build_emit(b, exec_nothing, 0, 0, NULL);
     if (i != NULL) {
+        i->order = ptx_form_order(f, &i->scope);
+        if (ptx_text_is(f->base, "membar")) {
+            i->order = ORDER_STRONG | ORDER_ACQUIRE | ORDER_RELEASE | ORDER_SC;
+        }
         i->pipe = PIPE_CONTROL;
         i->taint = TAINT_SELF;
     }

@@ -27,6 +27,37 @@ static bool take_space(ptx_form *f, ptx_space *space)
     return false;
 }
 
+uint8_t ptx_form_order(const ptx_form *f, uint8_t *scope)
+{
+    static const struct {
+        const char *name;
+        uint8_t order, scope; /* scope: what it implies, when nothing else is said */
+    } words[] = {
+        {"relaxed", ORDER_STRONG, SCOPE_GPU},
+        {"acquire", ORDER_STRONG | ORDER_ACQUIRE, SCOPE_GPU},
+        {"release", ORDER_STRONG | ORDER_RELEASE, SCOPE_GPU},
+        {"acq_rel", ORDER_STRONG | ORDER_ACQUIRE | ORDER_RELEASE, SCOPE_GPU},
+        {"sc", ORDER_STRONG | ORDER_ACQUIRE | ORDER_RELEASE | ORDER_SC, SCOPE_GPU},
+        {"volatile", ORDER_STRONG, SCOPE_SYS},
+        {"mmio", ORDER_STRONG, SCOPE_SYS},
+    };
+    static const char *const scopes[] = {
+        [SCOPE_CTA] = "cta", [SCOPE_CLUSTER] = "cluster", [SCOPE_GPU] = "gpu", [SCOPE_SYS] = "sys"};
+    uint8_t order = 0;
+
+    *scope = SCOPE_GPU;
+    for (size_t n = 0; n < ARRAY_LEN(words); n++) {
+        if (ptx_form_has(f, words[n].name)) {
+            order |= words[n].order;
+            *scope = words[n].scope;
+        }
+    }
+    for (size_t n = 0; n < ARRAY_LEN(scopes); n++) {
+        *scope = ptx_form_has(f, scopes[n]) ? (uint8_t)n : *scope;
+    }
+    return order;
+}
+
 /* What only steers caches and ordering; every access here is in program order anyway. */
 static bool is_hint(ptx_text part)
 {
@@ -62,6 +93,7 @@ static bool read_access(ptx_form *f, ptx_access *out)
     int bytes = ptx_parse_type_bytes(type);
 
     take_space(f, &out->space);
+    out->order = ptx_form_order(f, &out->scope);
     drop_hints(f);
     ptx_form_take(f, "L2::cache_hint"); /* its operand is dropped with it */
     out->elements = ptx_form_take(f, "v2")   ? 2
@@ -89,6 +121,8 @@ void ptx_build_access(instruction *i, const ptx_access *a, uint8_t flags, int64_
     i->elements = (uint8_t)a->elements;
     i->flags = flags | (a->is_signed ? FLAG_SIGNED : 0);
     i->offset = offset;
+    i->order = a->order;
+    i->scope = a->scope;
     i->pipe = PIPE_MEMORY;
     i->taint = TAINT_SELF;
 }
@@ -119,7 +153,8 @@ static bool load_kernel_param(ptx_builder *b, const ptx_access *a, const ptx_ope
         ptx_build_fail(b, HONE_BAD_TEXT, "a load past the kernel's parameters");
         return true;
     }
-    ptx_build_access(ptx_build_emit(b, exec_load_param, a->elements, 0, results), a, 0, (int64_t)at);
+    ptx_build_access(ptx_build_emit(b, exec_load_param, a->elements, 0, results), a, 0,
+                     (int64_t)at);
     return true;
 }
 
@@ -233,6 +268,7 @@ bool ptx_decode_atomic(ptx_builder *b, ptx_form *f)
     int64_t offset = 0;
 
     take_space(f, &a.space);
+    a.order = (uint8_t)(ORDER_STRONG | ptx_form_order(f, &a.scope));
     drop_hints(f);
     if (bytes < 2 || !take_atomic_kind(f, &kind) || f->parts_len != 1) {
         return false;
