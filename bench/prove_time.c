@@ -36,7 +36,7 @@ static void work_of(const hone_problem *problem, const plan *p, const plan_launc
         .shared_bytes =
             (int32_t)l->shared_bytes + (kernel != NULL ? kernel->static_shared_bytes : 0),
         .stages = p->estimate.stages > 0 ? (int32_t)p->estimate.stages : 1,
-        .fp32_warp = scale * (double)counters->fp32,
+        .fp32_warp = scale * (double)(counters->fp32 + counters->half),
         .sfu_warp = scale * (double)counters->sfu,
         .warp_instructions = scale * (double)counters->warp_instructions,
         .shared_wavefronts = scale * (double)counters->shared_wavefronts,
@@ -46,7 +46,8 @@ static void work_of(const hone_problem *problem, const plan *p, const plan_launc
     problem_work(problem, &flop, &bytes);
     w.dram_bytes = counters->ctas_run == counters->ctas_total ? touched : bytes;
     for (size_t i = 0; i < GPU_MMA_KINDS && i < ARRAY_LEN(counters->tensor_macs); i++) {
-        w.tensor_macs[i] = scale * (double)counters->tensor_macs[i];
+        w.tensor_macs[i] = scale * (double)(counters->tensor_macs[i] - counters->warpgroup_macs[i]);
+        w.warpgroup_macs[i] = scale * (double)counters->warpgroup_macs[i];
     }
     *out = w;
 }

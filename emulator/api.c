@@ -79,8 +79,8 @@ static hone_status set_threads(int device, int threads, hone_error *error)
 {
     shim_device *d = NULL;
     if (threads < 1 || threads > 64) {
-        return status_set(error, HONE_BAD_ARGUMENT, NULL, 0, "%d host threads; 1 to 64 are possible",
-                          threads);
+        return status_set(error, HONE_BAD_ARGUMENT, NULL, 0,
+                          "%d host threads; 1 to 64 are possible", threads);
     }
     hone_status status = lock_device(device, &d, error);
     if (status == HONE_OK) {
@@ -147,6 +147,50 @@ static hone_status last_counters(int device, hone_emu_counters *out, hone_error 
     return status;
 }
 
+static hone_status set_profile(int device, int on, hone_error *error)
+{
+    shim_device *d = NULL;
+    hone_status status = lock_device(device, &d, error);
+    if (status == HONE_OK) {
+        d->profiles = on != 0;
+        shim_unlock(d);
+    }
+    return status;
+}
+
+static hone_status last_profile(int device, hone_emu_line *lines, size_t capacity, size_t *len,
+                                hone_error *error)
+{
+    shim_device *d = NULL;
+    if (len == NULL || (lines == NULL && capacity != 0)) {
+        return status_set(error, HONE_BAD_ARGUMENT, NULL, 0, "nowhere to write the profile");
+    }
+    hone_status status = lock_device(device, &d, error);
+    if (status == HONE_OK) {
+        *len = d->profile.len;
+        size_t most = *len < capacity ? *len : capacity;
+        if (most > 0) {
+            memcpy(lines, d->profile.lines, most * sizeof *lines);
+        }
+        shim_unlock(d);
+    }
+    return status;
+}
+
+static hone_status last_estimate(int device, hone_emu_estimate *out, hone_error *error)
+{
+    shim_device *d = NULL;
+    if (out == NULL) {
+        return status_set(error, HONE_BAD_ARGUMENT, NULL, 0, "nowhere to write the estimate");
+    }
+    hone_status status = lock_device(device, &d, error);
+    if (status == HONE_OK) {
+        *out = d->estimate;
+        shim_unlock(d);
+    }
+    return status;
+}
+
 static hone_status last_fault(int device, hone_emu_fault *out, hone_error *error)
 {
     shim_device *d = NULL;
@@ -172,6 +216,8 @@ static hone_status reset(int device, hone_error *error)
         }
         memset(&d->fault, 0, sizeof d->fault);
         memset(&d->counters, 0, sizeof d->counters);
+        memset(&d->estimate, 0, sizeof d->estimate);
+        machine_profile_free(&d->profile);
         shim_unlock(d);
     }
     return status;
@@ -204,6 +250,9 @@ const hone_emu_api *hone_emu_api_v1(void)
         .set_resources = set_resources,
         .last_counters = last_counters,
         .last_fault = last_fault,
+        .set_profile = set_profile,
+        .last_profile = last_profile,
+        .last_estimate = last_estimate,
         .reset = reset,
         .set_launch_fault = set_launch_fault,
     };

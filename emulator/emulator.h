@@ -30,22 +30,33 @@ typedef struct ptx_kernel_facts {
 } ptx_kernel_facts;
 void ptx_kernel_describe(const ptx_kernel *k, ptx_kernel_facts *out);
 
+/* Counters by line of PTX; owned by whoever asked for them. */
+typedef struct machine_profile {
+    hone_emu_line *lines; /* in the order of the PTX; those that ran */
+    size_t len;
+    char **paths; /* of the lines' sources */
+    size_t paths_len;
+} machine_profile;
+void machine_profile_free(machine_profile *p);
+
 typedef struct machine_launch {
     const ptx_kernel *kernel;
     device_memory *memory;
     const uint8_t *params; /* params_bytes of the facts, laid out by param_offset */
     uint32_t grid[3], block[3];
-    uint32_t cluster[3];  /* CTAs; 0 counts as 1 */
-    bool cooperative;     /* all CTAs are resident together */
+    uint32_t cluster[3]; /* CTAs; 0 counts as 1 */
+    bool cooperative;    /* all CTAs are resident together */
     uint32_t dynamic_shared_bytes;
     int32_t arch, sm_count;
     hone_emu_arithmetic arithmetic;
     uint64_t schedule_seed;
     uint32_t checks; /* of hone_emu_check */
     hone_emu_timing timing;
-    int32_t threads; /* host threads; 0 counts as 1 */
+    int32_t threads;        /* host threads; 0 counts as 1 */
     const uint64_t *sample; /* CTAs to run; NULL: all */
     size_t sample_len;
+    machine_profile *profile;    /* NULL: not wanted; else empty before, filled by the run */
+    hone_emu_estimate *estimate; /* NULL: not wanted */
 } machine_launch;
 
 /* Run it. On a fault: *fault is filled, its `result` is the CUresult that the driver reports, and

@@ -8,7 +8,7 @@
 
 #include "include/hone.h"
 
-#define HONE_EMU_VERSION 2
+#define HONE_EMU_VERSION 3
 
 typedef enum hone_emu_arithmetic {
     HONE_EMU_EXACT = 1, /* tensor products summed exactly, rounded once to fp32 */
@@ -21,8 +21,8 @@ typedef enum hone_emu_check {
     HONE_EMU_CHECK_UNINITIALISED = 1, /* values that nobody wrote, where they matter */
     HONE_EMU_CHECK_BARRIERS = 2,      /* divergence, wrong member masks, the mbarrier protocol */
     HONE_EMU_CHECK_ASYNC = 4,         /* memory and registers of operations still in flight */
-    HONE_EMU_CHECK_PROXY = 8,         /* generic writes that an engine reads without a proxy fence */
-    HONE_EMU_CHECK_RACES = 16,        /* of shared memory, by vector clocks */
+    HONE_EMU_CHECK_PROXY = 8,  /* generic writes that an engine reads without a proxy fence */
+    HONE_EMU_CHECK_RACES = 16, /* of shared memory, by vector clocks */
     HONE_EMU_CHECK_GLOBAL_RACES = 32, /* of global memory: CTAs then run one after the other */
     HONE_EMU_CHECK_MEMORY = 7,        /* what costs little */
     HONE_EMU_CHECK_ALL = 63,          /* the default */
@@ -34,21 +34,100 @@ typedef enum hone_emu_timing {
     HONE_EMU_LATEST = 1,
 } hone_emu_timing;
 
-/* What one launch did. Counts cover the CTAs that ran; `ctas_total` is the grid. */
+/* Every counter of a launch but the products: field, and what it counts. Requests are one a warp
+ * instruction; lanes are those that are active. */
+#define HONE_EMU_COUNTERS(X)                                                                       \
+    X(warp_instructions, "warp instructions")                                                      \
+    X(thread_instructions, "active lanes of them")                                                 \
+    X(predicated_off, "active lanes whose predicate was off, without branches")                    \
+    X(alu, "warp instructions: integer and logic")                                                 \
+    X(fp32, "warp instructions: fp32")                                                             \
+    X(fp64, "warp instructions: fp64")                                                             \
+    X(half, "warp instructions: f16 and bf16")                                                     \
+    X(sfu, "warp instructions: special functions, divisions")                                      \
+    X(conversion, "warp instructions: conversions")                                                \
+    X(control, "warp instructions: branches, barriers")                                            \
+    X(memory, "warp instructions: loads, stores, atomics")                                         \
+    X(tensor, "warp instructions: matrix products")                                                \
+    X(async, "warp instructions: asynchronous copies, mbarriers")                                  \
+    X(divergent_branches, "branches that part a warp")                                             \
+    X(global_load_bytes, "global bytes that lanes load")                                           \
+    X(global_store_bytes, "global bytes that lanes store")                                         \
+    X(global_requests, "global requests")                                                          \
+    X(global_load_requests, "global requests: loads")                                              \
+    X(global_store_requests, "global requests: stores and atomics")                                \
+    X(global_sectors, "global sectors of 32 bytes")                                                \
+    X(global_load_sectors, "global sectors: loads")                                                \
+    X(global_store_sectors, "global sectors: stores and atomics")                                  \
+    X(unique_lines, "distinct 128-byte lines touched: the DRAM footprint")                         \
+    X(shared_requests, "shared requests")                                                          \
+    X(shared_load_requests, "shared requests: loads")                                              \
+    X(shared_store_requests, "shared requests: stores and atomics")                                \
+    X(shared_wavefronts, "shared wavefronts")                                                      \
+    X(shared_conflicts, "shared wavefronts beyond those without conflicts")                        \
+    X(matrix_phases, "8 x 8 matrices of ldmatrix and stmatrix: wavefronts at best")                \
+    X(matrix_wavefronts, "shared wavefronts of ldmatrix and stmatrix")                             \
+    X(local_requests, "local memory requests")                                                     \
+    X(local_bytes, "local memory bytes of lanes")                                                  \
+    X(atomics, "atomic requests")                                                                  \
+    X(async_copy_bytes, "bytes of cp.async")                                                       \
+    X(tma_requests, "bulk and tensor copies")                                                      \
+    X(tma_load_bytes, "bytes of bulk and tensor copies to shared memory")                          \
+    X(tma_store_bytes, "bytes of bulk and tensor copies to global memory")                         \
+    X(barriers, "arrivals of warps at barriers")                                                   \
+    X(mbarrier_arrivals, "arrivals at mbarriers")                                                  \
+    X(waits, "polls that had to come back: try_wait, test_wait")
+
+/* What one launch did. Counts cover the CTAs that ran; `ctas_total` is the grid. Every field is a
+ * uint64_t, so that counters are also a list of HONE_EMU_COUNTERS_LEN of them. */
 typedef struct hone_emu_counters {
     uint64_t ctas_run, ctas_total;
-    uint64_t warp_instructions, thread_instructions; /* thread: active lanes */
-    uint64_t alu, fp32, sfu, control, conversion;    /* warp instructions by pipe */
-    uint64_t tensor_macs[8];                         /* multiply-adds by hone_emu_mma kind */
-    uint64_t global_load_bytes, global_store_bytes;  /* asked for by lanes */
-    uint64_t global_requests, global_sectors;        /* warp requests; 32-byte sectors */
-    uint64_t global_load_sectors, global_store_sectors;
-    uint64_t unique_lines; /* distinct 128-byte lines touched: the DRAM footprint */
-    uint64_t shared_requests, shared_wavefronts; /* wavefronts > requests: bank conflicts */
-    uint64_t async_copy_bytes, barriers, atomics;
-    uint64_t tma_load_bytes, tma_store_bytes, tma_requests; /* bulk and tensor copies */
-    uint64_t mbarrier_arrivals, waits; /* polls that had to come back: try_wait, test_wait */
+#define X(name, text) uint64_t name;
+    HONE_EMU_COUNTERS(X)
+#undef X
+    uint64_t tensor_macs[8];    /* multiply-adds by hone_emu_mma kind */
+    uint64_t warpgroup_macs[8]; /* those of them that wgmma did */
 } hone_emu_counters;
+enum { HONE_EMU_COUNTERS_LEN = sizeof(hone_emu_counters) / sizeof(uint64_t) };
+
+/* The counters of a launch that ran a sample of its CTAs, scaled to the grid. The error is one
+ * standard error of the total: with n CTAs (clusters, where there are) of N and s the standard
+ * deviation between them, N s / sqrt(n) sqrt(1 - n / N). It holds for a sample drawn at random; 0
+ * when all ran; NAN for a sample of one, and for unique_lines, which are not scaled: CTAs share
+ * them. */
+typedef struct hone_emu_estimate {
+    hone_emu_counters total;
+    double error[HONE_EMU_COUNTERS_LEN]; /* in the order of the fields of `total` */
+} hone_emu_estimate;
+
+/* Main counters of one line of PTX. */
+#define HONE_EMU_LINE_COUNTERS(X)                                                                  \
+    X(warp_instructions)                                                                           \
+    X(thread_instructions)                                                                         \
+    X(predicated_off)                                                                              \
+    X(divergent_branches)                                                                          \
+    X(global_requests)                                                                             \
+    X(global_sectors)                                                                              \
+    X(shared_requests)                                                                             \
+    X(shared_wavefronts)                                                                           \
+    X(shared_conflicts)                                                                            \
+    X(local_requests)                                                                              \
+    X(atomics)                                                                                     \
+    X(async_copy_bytes)                                                                            \
+    X(tma_load_bytes)                                                                              \
+    X(tma_store_bytes)                                                                             \
+    X(barriers)                                                                                    \
+    X(mbarrier_arrivals)                                                                           \
+    X(waits)                                                                                       \
+    X(macs)
+
+typedef struct hone_emu_line {
+    int32_t ptx_line, source_line; /* source_line 0: the PTX does not say (-lineinfo) */
+    const char *source; /* CUDA file, "" when not known; valid until the device's next launch */
+#define X(name) uint64_t name;
+    HONE_EMU_LINE_COUNTERS(X)
+#undef X
+} hone_emu_line;
 
 /* Index into tensor_macs. */
 typedef enum hone_emu_mma {
@@ -57,6 +136,8 @@ typedef enum hone_emu_mma {
     HONE_EMU_MMA_F16 = 2,
     HONE_EMU_MMA_S8 = 3,
     HONE_EMU_MMA_TF32 = 4,
+    HONE_EMU_MMA_MXFP8 = 5, /* block-scaled e4m3, e5m2 and narrower */
+    HONE_EMU_MMA_FP4 = 6,   /* block-scaled e2m1 */
 } hone_emu_mma;
 
 /* The last fault, with where it happened. `ptx_line` is 1-based in the module's PTX. */
@@ -69,6 +150,8 @@ typedef struct hone_emu_fault {
     uint64_t cta, address;
     char source[160]; /* CUDA file of the line, where the PTX says (-lineinfo); else empty */
     int32_t source_line;
+    char caller[160]; /* where that line was inlined, if it was */
+    int32_t caller_line;
 } hone_emu_fault;
 
 /* ptxas' figures for a function: an emulator sees PTX, so the one who compiled says what the code
@@ -96,7 +179,8 @@ typedef struct hone_emu_api {
     hone_status (*set_timing)(int device, hone_emu_timing timing, hone_error *error);
 
     /* Host threads that run CTAs side by side (default 1; at most 64). Kernels whose CTAs talk to
-     * one another, and launches that look for global races, take one. Results do not depend on it. */
+     * one another, and launches that look for global races, take one. Results do not depend on it.
+     */
     hone_status (*set_threads)(int device, int threads, hone_error *error);
 
     /* The next launches run only these CTAs (linear index x + y * grid.x + z * grid.x * grid.y), in
@@ -111,6 +195,15 @@ typedef struct hone_emu_api {
     /* Counters of the device's last launch, and the last fault. */
     hone_status (*last_counters)(int device, hone_emu_counters *out, hone_error *error);
     hone_status (*last_fault)(int device, hone_emu_fault *out, hone_error *error);
+
+    /* Count by line of PTX too, from the next launch on (default off). The lines that ran, in the
+     * order of the PTX: *len is how many there are, of which the first `capacity` are written. */
+    hone_status (*set_profile)(int device, int on, hone_error *error);
+    hone_status (*last_profile)(int device, hone_emu_line *lines, size_t capacity, size_t *len,
+                                hone_error *error);
+
+    /* The last launch's counters for the whole grid, with the error of its sample. */
+    hone_status (*last_estimate)(int device, hone_emu_estimate *out, hone_error *error);
 
     /* Clear the sticky error of a device and its context, as a new process would (tests and
      * sweeps). */

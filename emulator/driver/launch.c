@@ -88,7 +88,7 @@ static perf_work work_of(const shim_function *f, const CUlaunchConfig *config,
         .registers = f->resources.registers,
         .shared_bytes = (int32_t)(f->facts.static_shared_bytes + config->sharedMemBytes),
         .stages = 1,
-        .fp32_warp = (double)n->fp32 * scale,
+        .fp32_warp = (double)(n->fp32 + n->half) * scale,
         .sfu_warp = (double)n->sfu * scale,
         .warp_instructions = (double)n->warp_instructions * scale,
         .shared_wavefronts = (double)n->shared_wavefronts * scale,
@@ -96,7 +96,8 @@ static perf_work work_of(const shim_function *f, const CUlaunchConfig *config,
         .dram_bytes = (double)n->unique_lines * scale * 128,
     };
     for (size_t i = 0; i < GPU_MMA_KINDS; i++) {
-        work.tensor_macs[i] = (double)n->tensor_macs[i] * scale;
+        work.tensor_macs[i] = (double)(n->tensor_macs[i] - n->warpgroup_macs[i]) * scale;
+        work.warpgroup_macs[i] = (double)n->warpgroup_macs[i] * scale;
     }
     return work;
 }
@@ -148,8 +149,12 @@ static CUresult run(shim_function *f, const CUlaunchConfig *config, const uint8_
         .threads = d->threads,
         .sample = d->sample_len != 0 ? d->sample : NULL,
         .sample_len = d->sample_len,
+        .profile = d->profiles ? &d->profile : NULL,
+        .estimate = &d->estimate,
     };
     memset(&d->counters, 0, sizeof d->counters);
+    memset(&d->estimate, 0, sizeof d->estimate);
+    machine_profile_free(&d->profile);
     hone_status status = machine_run(&launch, &d->counters, &fault, &error);
     if (status == HONE_OK) {
         advance_clock(f, config, &d->counters);

@@ -68,7 +68,10 @@ typedef struct shim_device {
     int32_t threads;
     uint64_t *sample;
     size_t sample_len;
-    hone_emu_counters counters;
+    hone_emu_counters counters; /* of the last launch, as what follows */
+    hone_emu_estimate estimate;
+    bool profiles; /* launches count by line */
+    machine_profile profile;
     hone_emu_fault fault;
     uint64_t launches, fault_from; /* launches since the fault was asked for, and from which on */
     CUresult fault_result;

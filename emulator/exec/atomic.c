@@ -139,6 +139,7 @@ static void count(warp *w, const instruction *i, const uint64_t *address, uint32
         access_count_global(w, i, address, lanes, i->element_bytes, true);
     } else if (space == PTX_SHARED) {
         access_count_shared(w, address, lanes, i->element_bytes);
+        w->run->counters.shared_store_requests++;
     }
 }
 

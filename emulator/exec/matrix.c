@@ -52,7 +52,7 @@ void exec_ldmatrix(warp *w, const instruction *i, uint32_t mask)
         access_open(w, i, address, rows, 16, &space, &win) != rows) {
         return;
     }
-    access_count_shared(w, address, rows, 16);
+    access_count_matrix(w, address, rows);
     for (uint32_t m = 0; m < i->elements; m++) {
         uint32_t bad = spread(i, win.at + 8 * m, &win, machine_r32(w, i->o[m]));
         w->tainted |= machine_checks(w, HONE_EMU_CHECK_UNINITIALISED) && bad != 0;

@@ -95,6 +95,10 @@ static void count_access(warp *w, const instruction *i, const uint64_t address[M
         access_count_global(w, i, address, lanes, size, is_store);
     } else if (space == PTX_SHARED) {
         access_count_shared(w, address, lanes, size);
+        w->run->counters.shared_store_requests += is_store;
+    } else if (space == PTX_LOCAL) {
+        w->run->counters.local_requests++;
+        w->run->counters.local_bytes += (uint64_t)__builtin_popcount(lanes) * size;
     }
 }
 

@@ -244,6 +244,7 @@ void access_count_global(warp *w, const instruction *i, const uint64_t address[M
     }
     c->global_requests++;
     if (store) {
+        c->global_store_requests++;
         c->global_store_bytes += asked;
         c->global_store_sectors += sectors;
     } else {
@@ -302,12 +303,25 @@ void access_count_shared(warp *w, const uint64_t address[MACHINE_LANES], uint32_
         c->shared_wavefronts++;
         return;
     }
+    uint32_t least = words > 4 ? words / 4 : 1; /* a part's bytes over 128 */
     for (uint32_t first = 0; first < MACHINE_LANES; first += lanes) {
         uint32_t part = lanes == 32 ? MACHINE_ALL : ((UINT32_C(1) << lanes) - 1) << first;
         if ((mask & part) == part && bytes <= 16 && is_conflict_free(address + first, lanes)) {
             c->shared_wavefronts++;
         } else if ((mask & part) != 0) {
-            c->shared_wavefronts += wavefronts(address, mask & part, words);
+            uint32_t fronts = wavefronts(address, mask & part, words);
+            c->shared_wavefronts += fronts;
+            c->shared_conflicts += fronts > least ? fronts - least : 0;
         }
     }
+}
+
+void access_count_matrix(warp *w, const uint64_t address[MACHINE_LANES], uint32_t mask)
+{
+    hone_emu_counters *c = &w->run->counters;
+    uint64_t before = c->shared_wavefronts;
+
+    access_count_shared(w, address, mask, 16);
+    c->matrix_phases += (uint64_t)__builtin_popcount(mask) / 8;
+    c->matrix_wavefronts += c->shared_wavefronts - before;
 }

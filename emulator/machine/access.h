@@ -36,6 +36,9 @@ void access_count_global(warp *w, const instruction *i, const uint64_t address[M
                          uint32_t mask, uint32_t bytes, bool store);
 void access_count_shared(warp *w, const uint64_t address[MACHINE_LANES], uint32_t mask,
                          uint32_t bytes);
+/* The same for the rows of ldmatrix and stmatrix: eight lanes a matrix, 16 bytes each. A store is
+ * also one of shared_store_requests, which its handler counts. */
+void access_count_matrix(warp *w, const uint64_t address[MACHINE_LANES], uint32_t mask);
 
 /* What a shadow byte says. */
 enum {

@@ -49,7 +49,7 @@ void machine_fault(warp *w, const instruction *i, uint32_t lane, uint64_t addres
     va_start(arguments, format);
     vsnprintf(f->message, sizeof f->message, format, arguments);
     va_end(arguments);
-    f->ptx_line = i->line;
+    source_fill_fault(run->kernel, i, f);
     f->warp = (int32_t)w->index;
     f->lane = (int32_t)lane;
     f->cta = w->cta->linear;

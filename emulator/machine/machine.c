@@ -1,5 +1,6 @@
 /* machine.c - a launch: its arguments checked, run, its counters gathered. */
-#include "emulator/machine/machine.h"
+#include "emulator/machine/counters.h"
+#include "emulator/machine/profile.h"
 #include "core/checked.h"
 
 #include <stdlib.h>
@@ -42,18 +43,37 @@ static hone_status check_launch(const machine_launch *l, hone_error *error)
     return HONE_OK;
 }
 
-static void gather(run_state *run, hone_emu_counters *out)
+/* What a run keeps beside its counters, as the launch asks. */
+static hone_status open_run(run_state *run, hone_error *error)
 {
-    hone_emu_counters *c = &run->counters;
+    const machine_launch *l = run->launch;
 
-    c->alu = run->pipes[PIPE_ALU];
-    c->fp32 = run->pipes[PIPE_FP32];
-    c->sfu = run->pipes[PIPE_SFU];
-    c->control = run->pipes[PIPE_CONTROL];
-    c->conversion = run->pipes[PIPE_CONVERSION];
-    c->global_sectors = c->global_load_sectors + c->global_store_sectors;
-    c->unique_lines = global_unique_lines(run);
-    *out = *c;
+    run->hit = calloc(run->kernel->code_len, sizeof *run->hit);
+    run->sample = l->sample != NULL ? calloc(1, sizeof *run->sample) : NULL;
+    if (run->hit == NULL || (l->sample != NULL && run->sample == NULL)) {
+        return status_set(error, HONE_NO_MEMORY, run->kernel->name, 0, "state of the launch");
+    }
+    return l->profile != NULL ? profile_open(run, error) : HONE_OK;
+}
+
+static hone_status gather(run_state *run, hone_emu_counters *out, hone_error *error)
+{
+    const machine_launch *l = run->launch;
+
+    counters_gather(run, out);
+    if (l->estimate != NULL) {
+        counters_estimate(run, out, l->estimate);
+    }
+    return l->profile != NULL ? profile_collect(run, l->profile, error) : HONE_OK;
+}
+
+static void close_run(run_state *run)
+{
+    global_close(run);
+    free(run->operands);
+    free(run->hit);
+    free(run->sample);
+    free(run->profile);
 }
 
 hone_status machine_run(const machine_launch *launch, hone_emu_counters *counters,
@@ -65,20 +85,15 @@ hone_status machine_run(const machine_launch *launch, hone_emu_counters *counter
     hone_status status = HONE_OK;
 
     TRY(check_launch(launch, error));
-    run.hit = calloc(run.kernel->code_len, sizeof *run.hit);
-    if (run.hit == NULL) {
-        return status_set(error, HONE_NO_MEMORY, run.kernel->name, 0, "state of the launch");
-    }
+    TRY(open_run(&run, error));
     TRY(schedule_launch(&run, error));
-    gather(&run, counters);
+    TRY(gather(&run, counters, error));
     if (run.faulted) {
         *fault = run.fault;
         status = status_set(error, HONE_WRONG, run.kernel->name, run.fault.ptx_line, "%s: %s",
                             run.fault.kind, run.fault.message);
     }
 done:
-    global_close(&run);
-    free(run.operands);
-    free(run.hit);
+    close_run(&run);
     return status;
 }

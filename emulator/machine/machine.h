@@ -9,7 +9,7 @@
 #define HONE_EMULATOR_MACHINE_H
 
 #include "emulator/emulator.h"
-#include "emulator/ptx/ptx.h"
+#include "emulator/machine/source.h"
 
 enum {
     MACHINE_LANES = 32,
@@ -35,6 +35,7 @@ typedef struct async_op async_op;             /* async.h */
 typedef struct wgmma_pending wgmma_pending;   /* exec/wgmma.c */
 typedef struct race_state race_state;         /* race.h */
 typedef struct race_clock race_clock;
+typedef struct counters_sample counters_sample; /* counters.h */
 typedef void (*execute)(warp *w, const instruction *i, uint32_t mask);
 
 /* What the warp's loop does with an instruction beside running its handler. */
@@ -56,6 +57,9 @@ typedef enum machine_pipe {
     PIPE_CONVERSION,
     PIPE_MEMORY,
     PIPE_TENSOR,
+    PIPE_FP64,
+    PIPE_HALF,  /* f16 and bf16 */
+    PIPE_ASYNC, /* asynchronous copies, mbarriers */
     PIPE_COUNT,
 } machine_pipe;
 
@@ -121,6 +125,8 @@ struct ptx_kernel {
     uint32_t specials_len;
     uint32_t static_shared_bytes, local_bytes, params_bytes, max_threads;
     uint32_t params_len, param_offset[64], param_bytes[64];
+    ptx_place *places; /* in the CUDA source, by instruction */
+    const source_files *files;
 };
 
 /* A copy that cp.async started and no wait has finished yet. */
@@ -208,6 +214,8 @@ struct machine_run_state {
     const ptx_kernel *kernel;
     hone_emu_counters counters;
     uint64_t pipes[PIPE_COUNT];
+    hone_emu_line *profile; /* by instruction; NULL: not wanted */
+    counters_sample *sample; /* NULL: all CTAs run */
     hone_emu_fault fault;
     bool faulted, out_of_memory;
     touched_range *touched;

@@ -1,6 +1,7 @@
 /* schedule.c - one launch: CTAs one after the other, their warps in turns. The seed moves the order
  * of warps and the length of turns, so that a result that depends on either shows. */
 #include "emulator/machine/async.h"
+#include "emulator/machine/counters.h"
 #include "emulator/machine/mbarrier.h"
 #include "core/checked.h"
 
@@ -186,8 +187,10 @@ hone_status schedule_launch(run_state *run, hone_error *error)
     run->counters.ctas_total = total;
     for (uint64_t n = 0; n < count && !run->faulted; n++) {
         begin_cta(&c, l, l->sample != NULL ? l->sample[n] : n);
+        counters_begin_cluster(run);
         run_cta(run, &c);
         run->counters.ctas_run++;
+        counters_end_cluster(run);
         if (run->out_of_memory) {
             status = status_set(error, HONE_NO_MEMORY, run->kernel->name, 0, "state of the launch");
             goto done;

@@ -1,7 +1,7 @@
 /* warp.c - runs one warp: the group of lanes with the lowest program counter goes first, so that
  * lanes meet again where paths join. No divergence stack: each lane has its own counter while the
  * warp is apart. */
-#include "emulator/machine/machine.h"
+#include "emulator/machine/profile.h"
 
 #include <string.h>
 
@@ -102,6 +102,7 @@ static bool flow_branch(warp *w, const instruction *i, group *g, uint32_t taken)
         g->pc = others == 0 ? i->target : g->pc + 1;
         return true;
     }
+    w->run->counters.divergent_branches++;
     split(w, g);
     store_pc(w, others, g->pc + 1);
     store_pc(w, taken, i->target);
@@ -220,30 +221,57 @@ static inline void account(run_state *run, const instruction *i, uint32_t mask)
     run->pipes[i->pipe] += counted;
 }
 
-/* Returns how many instructions of the quantum are left. */
-static uint64_t run_group(warp *w, group *g, uint64_t left)
+/* Lanes whose predicate keeps them from an instruction; a branch's only says where they go. */
+static inline void account_predicate(run_state *run, const instruction *i, uint32_t off)
+{
+    bool steers = i->flow == FLOW_BRANCH || i->flow == FLOW_BRANCH_TABLE || i->flow == FLOW_EXIT;
+
+    if (off != 0 && !steers && (i->flags & FLAG_HIDDEN) == 0) {
+        run->counters.predicated_off += (uint64_t)__builtin_popcount(off);
+    }
+}
+
+/* Returns how many instructions of the quantum are left. Compiled once for launches that count by
+ * line and once for those that do not, which then pay nothing for it. */
+static inline __attribute__((always_inline)) uint64_t run_group(warp *w, group *g, uint64_t left,
+                                                                const bool profiled)
 {
     run_state *run = w->run;
     const instruction *code = run->kernel->code;
     uint32_t start = g->pc;
+    hone_emu_line since;
 
     while (true) {
         const instruction *i = &code[g->pc];
-        uint32_t mask = g->mask;
+        const uint32_t active = g->mask;
+        uint32_t mask = active;
+        bool goes_on = true;
+        if (profiled && !profile_is_plain(i)) {
+            profile_look(run, &since);
+        }
         if (i->guard != MACHINE_NONE) {
             uint32_t p = *machine_r32(w, i->guard);
             mask &= i->guard_negated ? ~p : p;
+            account_predicate(run, i, active & ~mask);
         }
-        account(run, i, g->mask);
-        if (__builtin_expect(w->tainted && g->mask != 0, 0) && !taint_before(w, i, g->mask, mask)) {
+        account(run, i, active);
+        if (__builtin_expect(w->tainted && active != 0, 0) && !taint_before(w, i, active, mask)) {
             return left;
         }
-        if (__builtin_expect(i->flow == FLOW_NEXT, 1)) {
+        if (__builtin_expect(i->flow != FLOW_NEXT, 0)) {
+            goes_on = flow(w, i, g, mask);
+        } else {
             if (mask != 0) {
                 i->run(w, i, mask);
             }
             g->pc++;
-        } else if (!flow(w, i, g, mask)) {
+        }
+        if (profiled && profile_is_plain(i)) {
+            profile_count(run, i, active, mask);
+        } else if (profiled) {
+            profile_charge(run, i, &since);
+        }
+        if (!goes_on) {
             w->progressed |= g->pc != start || i->flow == FLOW_BRANCH || i->flow == FLOW_EXIT;
             return left - 1;
         }
@@ -256,8 +284,20 @@ static uint64_t run_group(warp *w, group *g, uint64_t left)
     }
 }
 
+static uint64_t run_group_plain(warp *w, group *g, uint64_t left)
+{
+    return run_group(w, g, left, false);
+}
+
+static uint64_t run_group_profiled(warp *w, group *g, uint64_t left)
+{
+    return run_group(w, g, left, true);
+}
+
 void warp_run(warp *w, uint64_t quantum)
 {
+    uint64_t (*run)(warp *, group *, uint64_t) =
+        w->run->profile != NULL ? run_group_profiled : run_group_plain;
     uint64_t left = quantum;
     group g = {0};
 
@@ -268,11 +308,11 @@ void warp_run(warp *w, uint64_t quantum)
             return;
         }
         if (!w->diverged) {
-            left = run_group(w, &g, left);
+            left = run(w, &g, left);
             continue;
         }
         uint64_t turn = left < GROUP_QUANTUM ? left : GROUP_QUANTUM;
-        uint64_t unused = run_group(w, &g, turn);
+        uint64_t unused = run(w, &g, turn);
         left -= turn - unused;
         if (unused == 0 || w->yields) {
             w->rotate = g.stop == MACHINE_NONE ? 0 : g.stop;

@@ -272,7 +272,8 @@ instruction *ptx_build_emit(ptx_builder *b, execute run, uint32_t results, uint3
                        PTX_KERNEL_INSTRUCTIONS);
     }
     if (b->status != HONE_OK || !ROOM(b, code, code_len, code_capacity) ||
-        !ROOM(b, operand_at, code_len, at_capacity)) {
+        !ROOM(b, operand_at, code_len, at_capacity) ||
+        !ROOM(b, place_at, code_len, place_capacity)) {
         return NULL;
     }
     while (b->operands_capacity - b->operands_len < n) {
@@ -282,6 +283,7 @@ instruction *ptx_build_emit(ptx_builder *b, execute run, uint32_t results, uint3
         }
     }
     b->operand_at[b->code_len] = b->operands_len;
+    b->place_at[b->code_len] = b->statement->place;
     for (uint32_t k = 0; k < n; k++) {
         b->operands[b->operands_len++] = operands[k];
     }
@@ -344,6 +346,7 @@ void ptx_build_close(ptx_builder *b)
 {
     free(b->code);
     free(b->operand_at);
+    free(b->place_at);
     free(b->operands);
     free(b->targets);
     free(b->vregs);

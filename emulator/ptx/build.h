@@ -83,7 +83,8 @@ typedef struct ptx_builder {
 
     instruction *code;
     uint32_t *operand_at; /* of each instruction, in `operands` */
-    uint32_t code_len, code_capacity, at_capacity;
+    const ptx_place **place_at; /* of each instruction */
+    uint32_t code_len, code_capacity, at_capacity, place_capacity;
     uint32_t *operands, operands_len, operands_capacity;
     uint32_t *targets, targets_len, targets_capacity;
     ptx_vreg *vregs;
@@ -205,6 +206,9 @@ bool ptx_decode_griddepcontrol(ptx_builder *b, ptx_form *f);
 /* decode.c */
 void ptx_decode_body(ptx_builder *b, const ptx_statement *first);
 hone_status ptx_decode_kernel(ptx_builder *b, const ptx_function *f, ptx_kernel *out);
+/* place.c: what the kernel and the module keep of .loc and .file. */
+hone_status ptx_place_keep(const ptx_builder *b, ptx_kernel *out);
+hone_status ptx_place_files(const ptx_tree *t, source_files *out, hone_error *error);
 /* opt.c: slots for virtual registers, operands turned into byte offsets. */
 hone_status ptx_opt_allocate(ptx_builder *b, ptx_kernel *out);
 

@@ -297,5 +297,8 @@ hone_status ptx_decode_kernel(ptx_builder *b, const ptx_function *f, ptx_kernel 
     out->static_shared_bytes = b->static_shared > dynamic_at ? b->static_shared : dynamic_at;
     out->local_bytes = (b->local_bytes + 15) / 16 * 16;
     out->max_threads = f->max_threads != 0 ? f->max_threads : 1024;
+    if (b->status == HONE_OK && b->report->count == 0) {
+        b->status = ptx_place_keep(b, out);
+    }
     return b->status == HONE_OK && b->report->count == 0 ? ptx_opt_allocate(b, out) : b->status;
 }

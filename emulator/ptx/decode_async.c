@@ -29,7 +29,11 @@ static bool decode_async_copy(ptx_builder *b, const ptx_form *f)
         o[1] = sum;
     }
     ptx_access a = {.space = PTX_SHARED, .bytes = (uint32_t)bytes, .elements = 1};
-    ptx_build_access(ptx_build_emit(b, exec_async_copy, 0, 3, o), &a, to_flags, to_offset);
+    instruction *i = ptx_build_emit(b, exec_async_copy, 0, 3, o);
+    ptx_build_access(i, &a, to_flags, to_offset);
+    if (i != NULL) {
+        i->pipe = PIPE_ASYNC;
+    }
     return true;
 }
 
@@ -59,7 +63,7 @@ bool ptx_decode_cp(ptx_builder *b, ptx_form *f)
         i = ptx_build_emit(b, exec_async_wait, 0, 0, NULL);
     }
     if (i != NULL) {
-        i->pipe = PIPE_MEMORY;
+        i->pipe = PIPE_ASYNC;
         i->taint = TAINT_SELF;
         i->offset = wait == MACHINE_NONE ? 0 : wait;
         i->elements = ptx_form_has(f, "wait_all"); /* uncommitted copies too */

@@ -12,6 +12,7 @@ struct ptx_module {
     uint32_t kernels_len;
     ptx_global *globals;
     uint32_t globals_len;
+    source_files files;
 };
 
 static void free_kernel(ptx_kernel *k)
@@ -23,6 +24,7 @@ static void free_kernel(ptx_kernel *k)
     free(k->image);
     free(k->poison);
     free(k->specials);
+    free(k->places);
 }
 
 void ptx_module_unload(ptx_module *m, device_memory *memory)
@@ -39,6 +41,7 @@ void ptx_module_unload(ptx_module *m, device_memory *memory)
         }
         free(m->globals[n].copy);
     }
+    source_files_free(&m->files);
     free(m->kernels);
     free(m->globals);
     free(m);
@@ -192,6 +195,7 @@ static hone_status make_kernel(ptx_module *m, const ptx_tree *t, const ptx_funct
     b->error = error;
     b->guard = MACHINE_NONE;
     ptx_kernel *k = &m->kernels[m->kernels_len++];
+    k->files = &m->files;
     hone_status status = ptx_decode_kernel(b, f, k);
     ptx_build_close(b);
     free(b);
@@ -244,6 +248,7 @@ hone_status ptx_module_load(const char *text, size_t len, device_memory *memory,
         return status_set(error, HONE_NO_MEMORY, "ptx", 0, "a module");
     }
     TRY(ptx_parse(text, len, &tree, error));
+    TRY(ptx_place_files(&tree, &m->files, error));
     TRY(make_globals(m, &tree, memory, error));
     TRY(make_kernels(m, &tree, &report, error));
     if (report.count > 0) {

@@ -230,8 +230,7 @@ static bool is_word_of(ptx_text t, const char *const *words, size_t len)
 
 static hone_status parse_module(ptx_parser *p, ptx_tree *t)
 {
-    static const char *const one_line[] = {"version", "target", "address_size",
-                                           "file",    "loc",    "alias"};
+    static const char *const one_line[] = {"version", "target", "address_size", "loc", "alias"};
     static const char *const linkage[] = {"visible", "extern", "weak", "common"};
     hone_status status = HONE_OK;
     ptx_function **functions = &t->functions;
@@ -251,6 +250,8 @@ static hone_status parse_module(ptx_parser *p, ptx_tree *t)
         }
         if (is_word_of(word.text, one_line, ARRAY_LEN(one_line))) {
             TRY(ptx_parse_skip_line(p, word.line));
+        } else if (ptx_text_is(word.text, "file")) {
+            TRY(ptx_parse_file(p, word.line));
         } else if (ptx_text_is(word.text, "section")) {
             TRY(skip_section(p));
         } else if (ptx_text_is(word.text, "entry") || ptx_text_is(word.text, "func")) {
@@ -273,6 +274,7 @@ hone_status ptx_parse(const char *text, size_t len, ptx_tree *out, hone_error *e
     ptx_parser p = {.lexer = {text, text + len, 1}, .arena = &out->arena, .error = error};
 
     *out = (ptx_tree){0};
+    p.files = &out->files;
     ptx_parse_next(&p);
     hone_status status = parse_module(&p, out);
     free(p.stack);

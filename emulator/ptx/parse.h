@@ -15,6 +15,8 @@ typedef struct ptx_parser {
     ptx_operand *stack; /* operands of lists that are still open */
     size_t stack_len, stack_capacity;
     int depth;
+    const ptx_place *place; /* of the statements that follow */
+    ptx_file **files;       /* the end of the tree's list */
 } ptx_parser;
 
 void ptx_parse_next(ptx_parser *p);
@@ -22,7 +24,11 @@ hone_status ptx_parse_fail(const ptx_parser *p, const char *what);
 bool ptx_parse_mark(const ptx_parser *p, char mark);
 bool ptx_parse_accept(ptx_parser *p, char mark); /* takes it when it is there */
 hone_status ptx_parse_expect(ptx_parser *p, char mark);
-hone_status ptx_parse_skip_line(ptx_parser *p, int32_t line); /* the rest of a .loc or .file */
+hone_status ptx_parse_skip_line(ptx_parser *p, int32_t line);
+/* place.c: the rest of a .loc or .file that stands on `line`. What is odd there is passed over:
+ * notes for a debugger are no reason to refuse a module. */
+hone_status ptx_parse_loc(ptx_parser *p, int32_t line);
+hone_status ptx_parse_file(ptx_parser *p, int32_t line);
 
 /* Bytes of a type such as "b32"; a predicate is 0. -1: no type. */
 int ptx_parse_type_bytes(ptx_text type);

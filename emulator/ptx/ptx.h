@@ -102,9 +102,22 @@ typedef enum ptx_statement_kind {
     PTX_TARGETS, /* .branchtargets: operands are labels; named by the label before it */
 } ptx_statement_kind;
 
+/* Where the CUDA source has a statement, from .loc. Files are numbers of .file; 0: not said. A
+ * statement of an inlined function also has the place in the outermost caller. */
+typedef struct ptx_place {
+    uint32_t file, line, caller_file, caller_line;
+} ptx_place;
+
+typedef struct ptx_file {
+    uint32_t number;
+    ptx_text path;
+    struct ptx_file *next;
+} ptx_file;
+
 typedef struct ptx_statement {
     ptx_statement_kind kind;
     int32_t line;
+    const ptx_place *place; /* NULL: no .loc before it */
     ptx_text name, guard; /* mnemonic or label; guard.len 0: none */
     bool guard_negated;
     ptx_operand *operands;
@@ -132,6 +145,7 @@ typedef struct ptx_tree {
     ptx_arena arena;
     ptx_function *functions; /* in the order of the text */
     ptx_variable_link *variables;
+    ptx_file *files;
 } ptx_tree;
 
 /* HONE_BAD_TEXT names the line. Close the tree in either case. */

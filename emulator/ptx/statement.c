@@ -263,6 +263,7 @@ static hone_status append(ptx_parser *p, const ptx_statement *s, ptx_statement *
         return status_set(p->error, HONE_NO_MEMORY, "ptx", s->line, "a statement");
     }
     *copy = *s;
+    copy->place = p->place;
     copy->next = NULL;
     **tail = copy;
     *tail = &copy->next;
@@ -309,8 +310,11 @@ static hone_status parse_directive(ptx_parser *p, ptx_statement ***tail)
     if (ptx_parse_space(word.text, &space)) {
         return parse_declaration(p, &s, space, tail);
     }
-    if (ptx_text_is(word.text, "loc") || ptx_text_is(word.text, "file")) {
-        return ptx_parse_skip_line(p, word.line);
+    if (ptx_text_is(word.text, "loc")) {
+        return ptx_parse_loc(p, word.line);
+    }
+    if (ptx_text_is(word.text, "file")) {
+        return ptx_parse_file(p, word.line);
     }
     if (ptx_text_is(word.text, "pragma")) { /* hints to the assembler */
         ptx_parse_next(p);
@@ -360,6 +364,7 @@ hone_status ptx_parse_body(ptx_parser *p, ptx_statement **out)
     ptx_statement **tail = out;
     uint32_t open = 1;
 
+    p->place = NULL;
     *out = NULL;
     while (open > 0) {
         ptx_statement s = {.kind = PTX_INSTRUCTION, .line = p->token.line};
