@@ -110,7 +110,11 @@
     X(cuStreamIsCapturing, 10000)                                                                  \
     X(cuStreamQuery, 2000)                                                                         \
     X(cuStreamSynchronize, 2000)                                                                   \
-    X(cuStreamWaitEvent, 3020)
+    X(cuStreamWaitEvent, 3020)                                                                     \
+    X(cuTensorMapEncodeIm2col, 12000)                                                              \
+    X(cuTensorMapEncodeIm2colWide, 12080)                                                          \
+    X(cuTensorMapEncodeTiled, 12000)                                                               \
+    X(cuTensorMapReplaceAddress, 12000)
 
 typedef struct symbol {
     const char *name;

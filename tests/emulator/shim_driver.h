@@ -103,7 +103,11 @@
     X(cuEventQuery)                                                                                \
     X(cuEventElapsedTime)                                                                          \
     X(cuLaunchKernel)                                                                              \
-    X(cuLaunchKernelEx)
+    X(cuLaunchKernelEx)                                                                            \
+    X(cuTensorMapEncodeTiled)                                                                      \
+    X(cuTensorMapEncodeIm2col)                                                                     \
+    X(cuTensorMapEncodeIm2colWide)                                                                 \
+    X(cuTensorMapReplaceAddress)
 
 typedef struct shim_driver {
 #define X(name) __typeof__(&name) name;

@@ -379,7 +379,7 @@ START_TEST(get_proc_address_gives_the_form_that_the_version_means)
         {"cuEventElapsedTime", "cuEventElapsedTime_v2", 12080, CU_GET_PROC_ADDRESS_SUCCESS},
         {"cuLaunchKernelEx", NULL, 11000, CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT},
         {"cuNoSuchCall", NULL, 13000, CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND},
-        {"cuTensorMapEncodeTiled", NULL, 13000, CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND},
+        {"cuTensorMapEncodeTiled", "cuTensorMapEncodeTiled", 13000, CU_GET_PROC_ADDRESS_SUCCESS},
     };
     shim_driver_load(&d);
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
