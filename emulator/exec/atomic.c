@@ -168,6 +168,10 @@ void exec_atomic(warp *w, const instruction *i, uint32_t mask)
                           "an atomic on the kernel's parameters");
             return;
         }
+        win.dense = false;
+        if (!access_unmarked(w, i, lanes, i->element_bytes, &win)) {
+            return;
+        }
         count(w, i, address, lanes, space);
         for (EACH_LANE(lane, lanes)) {
             one_lane(w, i, lane, &win);

@@ -33,6 +33,11 @@ void exec_ldmatrix(warp *w, const instruction *i, uint32_t mask);
 void exec_async_copy(warp *w, const instruction *i, uint32_t mask);
 void exec_async_commit(warp *w, const instruction *i, uint32_t mask);
 void exec_async_wait(warp *w, const instruction *i, uint32_t mask);
+void exec_mbarrier_init(warp *w, const instruction *i, uint32_t mask);
+void exec_mbarrier_arrive(warp *w, const instruction *i, uint32_t mask);
+void exec_mbarrier_bytes(warp *w, const instruction *i, uint32_t mask);
+void exec_mbarrier_wait(warp *w, const instruction *i, uint32_t mask);
+void exec_mbarrier_pending(warp *w, const instruction *i, uint32_t mask);
 void exec_cvta_to(warp *w, const instruction *i, uint32_t mask);
 void exec_isspace(warp *w, const instruction *i, uint32_t mask);
 void exec_mma(warp *w, const instruction *i, uint32_t mask);
@@ -70,6 +75,23 @@ typedef enum exec_atomic_type {
     ATOMIC_BF16,
     ATOMIC_BF16X2,
 } exec_atomic_type;
+/* mbarrier.*: `kind`, */
+typedef enum exec_mbarrier_kind {
+    MBARRIER_INIT,
+    MBARRIER_INVAL,
+    MBARRIER_ARRIVE,
+    MBARRIER_EXPECT_TX,
+    MBARRIER_COMPLETE_TX,
+    MBARRIER_WAIT,
+} exec_mbarrier_kind;
+/* and `elements`, as bits. */
+enum {
+    MBARRIER_EXPECTS = 1, /* the operand of an arrival is bytes, not arrivals */
+    MBARRIER_NO_COMPLETE = 2,
+    MBARRIER_DROPS = 4,
+    MBARRIER_BY_PARITY = 8,
+    MBARRIER_OWN_CTA = 16,
+};
 typedef enum exec_shuffle_kind {
     SHUFFLE_BFLY,
     SHUFFLE_IDX,

@@ -118,6 +118,9 @@ void exec_load(warp *w, const instruction *i, uint32_t mask)
             return;
         }
         win.dense = win.dense && lanes == mask;
+        if (!access_unmarked(w, i, lanes, size, &win)) {
+            return;
+        }
         count_access(w, i, address, lanes, space, false);
         /* the address may share a register with a result: it was read above */
         load_elements(w, i, lanes, &win);
@@ -198,6 +201,9 @@ void exec_store(warp *w, const instruction *i, uint32_t mask)
             return;
         }
         win.dense = win.dense && lanes == mask;
+        if (!access_unmarked(w, i, lanes, size, &win)) {
+            return;
+        }
         count_access(w, i, address, lanes, space, true);
         store_elements(w, i, lanes, &win);
         store_shadow(w, i, lanes, &win);

@@ -325,3 +325,55 @@ void access_count_matrix(warp *w, const uint64_t address[MACHINE_LANES], uint32_
     c->matrix_phases += (uint64_t)__builtin_popcount(mask) / 8;
     c->matrix_wavefronts += c->shared_wavefronts - before;
 }
+
+void access_refuse_marked(warp *w, const instruction *i, uint32_t lane, const cta *owner,
+                          uint64_t at, uint32_t bytes)
+{
+    const uint8_t *shadow = owner->shared_shadow + at;
+    uint32_t n = 0;
+
+    while (n < bytes && (shadow[n] & (ACCESS_PENDING | ACCESS_MBARRIER)) == 0) {
+        n++;
+    }
+    if (n < bytes && (shadow[n] & ACCESS_MBARRIER) != 0) {
+        machine_fault(w, i, lane, at, FAULT_MBARRIER,
+                      "%u bytes at offset %llu of shared memory: an mbarrier lives at %llu", bytes,
+                      (unsigned long long)at, (unsigned long long)((at + n) & ~UINT64_C(7)));
+    } else {
+        machine_fault(w, i, lane, at, FAULT_ASYNC,
+                      "%u bytes at offset %llu of shared memory: a copy that will write byte %llu "
+                      "is still in flight",
+                      bytes, (unsigned long long)at, (unsigned long long)(at + n));
+    }
+}
+
+bool access_unmarked(warp *w, const instruction *i, uint32_t mask, uint32_t bytes,
+                     const access_window *win)
+{
+    const uint8_t marks = ACCESS_PENDING | ACCESS_MBARRIER;
+    uint8_t all = 0;
+
+    if (win->owner == NULL || !win->owner->marked) {
+        return true;
+    }
+    if (win->dense) {
+        for (uint32_t n = 0; n < MACHINE_LANES * bytes; n++) {
+            all |= win->shadow[win->at[0] + n];
+        }
+        if ((all & marks) == 0) {
+            return true;
+        }
+    }
+    for (EACH_LANE(lane, mask)) {
+        const uint8_t *shadow = win->shadow + win->at[lane];
+        all = 0;
+        for (uint32_t n = 0; n < bytes; n++) {
+            all |= shadow[n];
+        }
+        if ((all & marks) != 0) {
+            access_refuse_marked(w, i, lane, win->owner, win->at[lane], bytes);
+            return false;
+        }
+    }
+    return true;
+}

@@ -47,6 +47,13 @@ enum {
     ACCESS_PENDING = 2,  /* shared memory: an operation in flight will write it */
     ACCESS_MBARRIER = 4, /* shared memory: part of a live mbarrier */
 };
+
+/* A fault for bytes of `owner`'s shared memory of which some are pending or an mbarrier's. */
+void access_refuse_marked(warp *w, const instruction *i, uint32_t lane, const cta *owner,
+                          uint64_t at, uint32_t bytes);
+/* False and such a fault when a lane of `mask` touches such bytes. Cheap where the CTA has none. */
+bool access_unmarked(warp *w, const instruction *i, uint32_t mask, uint32_t bytes,
+                     const access_window *win);
 #define ACCESS_WRITTEN UINT64_C(0x0101010101010101) /* eight shadow bytes */
 
 /* True when all `bytes` shadow bytes say written; bytes is a power of two up to 32. Sizes are told

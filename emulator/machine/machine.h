@@ -189,6 +189,7 @@ struct cta {
     uint32_t warps_len, done_len;
     cta_barrier barriers[MACHINE_BARRIERS];
     mbarrier_table *mbarriers; /* NULL until the first one */
+    bool marked; /* shadow bytes may say more than written or not: see access_unmarked */
 };
 
 /* CTAs that run together: one, unless the launch says more. */

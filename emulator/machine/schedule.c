@@ -74,6 +74,7 @@ static void begin_cta(cta *c, const machine_launch *l, uint64_t linear)
     c->index[1] = (uint32_t)(linear / l->grid[0] % l->grid[1]);
     c->index[2] = (uint32_t)(linear / l->grid[0] / l->grid[1]);
     c->done_len = 0;
+    mbarrier_forget(c);
     memset(c->barriers, 0, sizeof c->barriers);
     memset(c->shared_shadow, 0, c->shared_bytes);
     for (uint32_t n = 0; n < c->warps_len; n++) {
@@ -108,7 +109,7 @@ static void run_cta(run_state *run, cta *c)
                 take_turn(w);
             }
         }
-        if (!ran) {
+        if (!ran && !async_complete_one(c->cluster)) {
             barrier_deadlock(c);
         } else if (run->counters.warp_instructions > limit && !run->faulted) {
             warp_report_hang(c);
@@ -126,6 +127,7 @@ static void close_cta(cta *c)
         free(w->local_shadow);
         free(w->copies);
     }
+    mbarrier_close(c);
     free(c->warps);
     free(c->shared);
     free(c->shared_shadow);
@@ -189,6 +191,7 @@ hone_status schedule_launch(run_state *run, hone_error *error)
         begin_cta(&c, l, l->sample != NULL ? l->sample[n] : n);
         counters_begin_cluster(run);
         run_cta(run, &c);
+        async_end(&together);
         run->counters.ctas_run++;
         counters_end_cluster(run);
         if (run->out_of_memory) {

@@ -1,6 +1,7 @@
 /* warp.c - runs one warp: the group of lanes with the lowest program counter goes first, so that
  * lanes meet again where paths join. No divergence stack: each lane has its own counter while the
  * warp is apart. */
+#include "emulator/machine/async.h"
 #include "emulator/machine/profile.h"
 
 #include <string.h>
@@ -129,6 +130,7 @@ static bool flow_branch_table(warp *w, const instruction *i, group *g, uint32_t 
 
 static bool flow_exit(warp *w, group *g, uint32_t leaving)
 {
+    async_leave(w, leaving);
     w->live &= ~leaving;
     w->parked &= ~leaving;
     if (w->live == 0) {

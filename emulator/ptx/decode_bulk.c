@@ -1,12 +1,5 @@
-/* decode_bulk.c - mbarrier.*, cp.async.bulk between two places, fences. */
+/* decode_bulk.c - cp.async.bulk between two places, fences. */
 #include "emulator/ptx/build.h"
-
-bool ptx_decode_mbarrier(ptx_builder *b, ptx_form *f)
-{
-    (void)b;
-    (void)f;
-    return false;
-}
 
 bool ptx_decode_bulk(ptx_builder *b, ptx_form *f)
 {

@@ -13,6 +13,6 @@ foreach(module shim shim_module shim_launch shim_memory shim_occupancy tensor_ma
 endforeach()
 
 # PTX and the machine: without the driver, straight against the emulator's own functions.
-foreach(module ptx_kernels ptx_faults ptx_forms exec_alu exec_cvt exec_warp exec_random counters)
+foreach(module ptx_kernels ptx_faults ptx_forms mbarrier exec_alu exec_cvt exec_warp exec_random counters)
   hone_test(emulator ${module} LINK hone_emulator hone_core ${CMAKE_DL_LIBS} SOURCES emulator/ptx_bench.c)
 endforeach()

@@ -1,0 +1,228 @@
+/* mbarrier.c - mbarrier.*: lanes act one after the other, lowest first. */
+#include "emulator/machine/mbarrier.h"
+#include "emulator/machine/access.h"
+#include "emulator/exec/exec.h"
+
+/* Where each lane's mbarrier lies. */
+typedef struct places {
+    cta *owner[MACHINE_LANES];
+    uint32_t at[MACHINE_LANES];
+} places;
+
+static bool find_places(warp *w, const instruction *i, uint32_t mask, places *out)
+{
+    uint64_t address[MACHINE_LANES];
+    uint32_t left = mask;
+    ptx_space space = PTX_SHARED;
+    access_window win;
+
+    if (!access_addresses(w, i, i->o[i->results], mask, MBARRIER_BYTES, address)) {
+        return false;
+    }
+    while (left != 0) {
+        uint32_t lanes = access_open(w, i, address, left, MBARRIER_BYTES, &space, &win);
+        if (lanes == 0) {
+            return false;
+        }
+        if (space != PTX_SHARED) {
+            uint32_t lane = machine_lowest(lanes);
+            machine_fault(w, i, lane, address[lane], FAULT_MBARRIER,
+                          "an mbarrier lies in shared memory; %#llx does not",
+                          (unsigned long long)address[lane]);
+            return false;
+        }
+        for (EACH_LANE(lane, lanes)) {
+            out->owner[lane] = win.owner;
+            out->at[lane] = (uint32_t)win.at[lane];
+        }
+        left &= ~lanes;
+    }
+    return true;
+}
+
+/* Forms that only take the CTA's own: .shared::cta, and all that give a state or wait for one. */
+static bool check_own(warp *w, const instruction *i, uint32_t mask, const places *p)
+{
+    for (EACH_LANE(lane, (i->elements & MBARRIER_OWN_CTA) ? mask : 0)) {
+        if (p->owner[lane] != w->cta) {
+            mbarrier_actor a = {w, i, lane};
+            mbarrier_refuse(&a, p->owner[lane], p->at[lane],
+                            "the form takes one of the CTA's own shared memory");
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool touch(warp *w, const instruction *i, uint32_t mask, const places *p, race_access kind)
+{
+    uint64_t at[MACHINE_LANES] = {0};
+    uint32_t left = mask;
+
+    while (w->cta->cluster->races != NULL && left != 0) {
+        cta *owner = p->owner[machine_lowest(left)];
+        uint32_t same = 0;
+        for (EACH_LANE(lane, left)) {
+            at[lane] = p->at[lane];
+            same |= (uint32_t)(p->owner[lane] == owner) << lane;
+        }
+        if (!race_touch(w, i, owner, at, same, MBARRIER_BYTES, kind)) {
+            return false;
+        }
+        left &= ~same;
+    }
+    return true;
+}
+
+/* Addresses, and that no other operand is poison. */
+static bool begin(warp *w, const instruction *i, uint32_t mask, places *p, race_access kind)
+{
+    for (uint32_t s = 1; s < i->sources; s++) {
+        if (taint_refuse(w, i, i->o[i->results + s], mask, "an operand of the mbarrier")) {
+            return false;
+        }
+    }
+    return find_places(w, i, mask, p) && check_own(w, i, mask, p) && touch(w, i, mask, p, kind);
+}
+
+static uint32_t operand_of(const warp *w, const instruction *i, uint32_t lane)
+{
+    return machine_r32(w, i->o[i->results + 1u])[lane];
+}
+
+void exec_mbarrier_init(warp *w, const instruction *i, uint32_t mask)
+{
+    places p;
+
+    if (!begin(w, i, mask, &p, RACE_WRITE)) {
+        return;
+    }
+    for (EACH_LANE(lane, mask)) {
+        mbarrier_actor a = {w, i, lane};
+        bool good = i->kind == MBARRIER_INIT
+                        ? mbarrier_init(&a, p.owner[lane], p.at[lane], operand_of(w, i, lane))
+                        : mbarrier_invalidate(&a, p.owner[lane], p.at[lane]);
+        if (!good) {
+            return;
+        }
+    }
+}
+
+static bool arrive(const mbarrier_actor *a, cta *owner, mbarrier *b)
+{
+    uint8_t how = a->i->elements;
+    uint32_t operand = operand_of(a->w, a->i, a->lane);
+    uint32_t count = how & MBARRIER_EXPECTS ? 1 : operand;
+
+    if ((how & MBARRIER_EXPECTS) && !mbarrier_expect(a, owner, b, operand)) {
+        return false;
+    }
+    if ((how & MBARRIER_NO_COMPLETE) && count == b->pending && b->tx == 0) {
+        mbarrier_refuse(a, owner, b->at, "an arrival with .noComplete would complete phase %u",
+                        b->phase);
+        return false;
+    }
+    return how & MBARRIER_DROPS ? mbarrier_drop(a, owner, b, count)
+                                : mbarrier_arrive(a, owner, b, count);
+}
+
+void exec_mbarrier_arrive(warp *w, const instruction *i, uint32_t mask)
+{
+    places p;
+
+    if (!begin(w, i, mask, &p, RACE_ATOMIC)) {
+        return;
+    }
+    for (EACH_LANE(lane, mask)) {
+        mbarrier_actor a = {w, i, lane};
+        mbarrier *b = mbarrier_find(w, i, lane, p.owner[lane], p.at[lane]);
+        if (b == NULL) {
+            return;
+        }
+        if (i->results > 0) {
+            machine_r64(w, i->o[0])[lane] = mbarrier_state(b);
+        }
+        if (i->order & ORDER_RELEASE) {
+            race_release(w, &b->arriving);
+        }
+        if (!arrive(&a, p.owner[lane], b)) {
+            return;
+        }
+    }
+    if (w->tainted && i->results > 0) {
+        taint_set(w, i->o[0], 0, mask);
+    }
+}
+
+/* expect_tx and complete_tx. */
+void exec_mbarrier_bytes(warp *w, const instruction *i, uint32_t mask)
+{
+    places p;
+
+    if (!begin(w, i, mask, &p, RACE_ATOMIC)) {
+        return;
+    }
+    for (EACH_LANE(lane, mask)) {
+        mbarrier_actor a = {w, i, lane};
+        mbarrier *b = mbarrier_find(w, i, lane, p.owner[lane], p.at[lane]);
+        int64_t bytes = operand_of(w, i, lane);
+        bytes = i->kind == MBARRIER_EXPECT_TX ? bytes : -bytes;
+        if (b == NULL || !mbarrier_expect(&a, p.owner[lane], b, bytes)) {
+            return;
+        }
+    }
+}
+
+static bool has_passed(const mbarrier_actor *a, mbarrier *b, bool *bad)
+{
+    uint32_t operand = a->i->o[a->i->results + 1u];
+
+    if (a->i->elements & MBARRIER_BY_PARITY) {
+        return mbarrier_passed_parity(a, b, machine_r32(a->w, operand)[a->lane] & 1, bad);
+    }
+    return mbarrier_passed(a, b, machine_r64(a->w, operand)[a->lane], bad);
+}
+
+void exec_mbarrier_wait(warp *w, const instruction *i, uint32_t mask)
+{
+    const mbarrier *last = NULL;
+    uint32_t passed = 0;
+    bool bad = false;
+    places p;
+
+    if (!begin(w, i, mask, &p, RACE_ATOMIC)) {
+        return;
+    }
+    for (EACH_LANE(lane, mask)) {
+        mbarrier_actor a = {w, i, lane};
+        mbarrier *b = mbarrier_find(w, i, lane, p.owner[lane], p.at[lane]);
+        if (b == NULL) {
+            return;
+        }
+        bool over = has_passed(&a, b, &bad);
+        if (bad) {
+            return;
+        }
+        passed |= (uint32_t)over << lane;
+        if (over && b != last && (i->order & ORDER_ACQUIRE)) {
+            race_acquire(w, b->passed);
+            last = b;
+        }
+    }
+    machine_set_predicate(w, i->o[0], passed, mask);
+    if (w->tainted) {
+        taint_set(w, i->o[0], 0, mask);
+    }
+    if (passed != mask) {
+        w->yields = true;
+        w->polled = w->cta->cluster->changes;
+        w->run->counters.waits++;
+    }
+}
+
+void exec_mbarrier_pending(warp *w, const instruction *i, uint32_t mask)
+{
+    for (EACH_LANE(lane, mask)) {
+        machine_r32(w, i->o[0])[lane] = mbarrier_state_pending(machine_r64(w, i->o[1])[lane]);
+    }
+}
