@@ -1,4 +1,5 @@
 /* api.c - the extension table: what a test or a tuner steers and reads beside the driver API. */
+#include "emulator/cupti/record.h"
 #include "emulator/driver/shim.h"
 
 #include <stdlib.h>
@@ -236,6 +237,13 @@ static hone_status set_launch_fault(int device, uint64_t nth, int result, hone_e
     return status;
 }
 
+static hone_status set_cupti_faults(const hone_emu_cupti_faults *faults, hone_error *error)
+{
+    (void)error;
+    cupti_set_faults(faults);
+    return HONE_OK;
+}
+
 const hone_emu_api *hone_emu_api_v1(void)
 {
     static const hone_emu_api api = {
@@ -255,6 +263,7 @@ const hone_emu_api *hone_emu_api_v1(void)
         .last_estimate = last_estimate,
         .reset = reset,
         .set_launch_fault = set_launch_fault,
+        .set_cupti_faults = set_cupti_faults,
     };
     return &api;
 }

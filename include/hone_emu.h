@@ -160,6 +160,15 @@ typedef struct hone_emu_resources {
     int32_t registers, static_shared_bytes, local_bytes, spill_bytes;
 } hone_emu_resources;
 
+/* What the activity API (CUPTI) does wrong, for the tests of who relies on it. Zeroed: nothing. */
+typedef struct hone_emu_cupti_faults {
+    int32_t subscribe;      /* CUptiResult of cuptiSubscribe: 39 is another tool's */
+    int32_t enable;         /* CUptiResult of cuptiActivityEnable ... */
+    int32_t enable_kind;    /* ... of this CUpti_ActivityKind; 0: of all */
+    uint32_t lose_every;    /* every n-th record of a kernel is neither given nor counted; 0: none */
+    int32_t zero_timestamps; /* not 0: records of kernels have no times */
+} hone_emu_cupti_faults;
+
 typedef struct hone_emu_api {
     uint32_t version; /* HONE_EMU_VERSION */
 
@@ -212,6 +221,9 @@ typedef struct hone_emu_api {
     /* Make every launch from the n-th on fail with this CUresult (0: none): faults for the tuner's
      * tests. */
     hone_status (*set_launch_fault)(int device, uint64_t nth, int result, hone_error *error);
+
+    /* Of the process, until the next call; NULL: none. Thread-safe. */
+    hone_status (*set_cupti_faults)(const hone_emu_cupti_faults *faults, hone_error *error);
 } hone_emu_api;
 
 /* The exported entry point: const hone_emu_api *hone_emu_api_v1(void). */

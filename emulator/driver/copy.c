@@ -1,5 +1,6 @@
 /* copy.c - copies and fills. An asynchronous one is done when it returns, as the API permits.
  */
+#include "emulator/cupti/record.h"
 #include "emulator/driver/shim.h"
 
 #include <string.h>
@@ -14,6 +15,23 @@ static CUresult finish(shim_context *c, hone_status status, const hone_error *er
     }
     shim_leave(c);
     return result;
+}
+
+/* A copy for the activity API's record. */
+typedef struct transfer {
+    CUstream stream;
+    cupti_direction direction;
+    size_t bytes;
+    double begin_ns;
+} transfer;
+
+static CUresult finish_copy(shim_context *c, const transfer *t, hone_status status,
+                            const hone_error *error)
+{
+    if (status == HONE_OK) {
+        cupti_copy(c, t->stream, t->direction, t->bytes, t->begin_ns);
+    }
+    return finish(c, status, error);
 }
 
 /* Advance the model's clock by DRAM traffic. The host's link is not modelled: its copies take no
@@ -46,7 +64,9 @@ CUresult CUDAAPI cuMemcpyHtoDAsync(CUdeviceptr dstDevice, const void *srcHost, s
     if (result != CUDA_SUCCESS) {
         return result;
     }
-    return finish(c, memory_write(c->memory, dstDevice, srcHost, ByteCount, &error), &error);
+    const transfer made = {hStream, CUPTI_TO_DEVICE, ByteCount, c->device->clock_ns};
+    hone_status status = memory_write(c->memory, dstDevice, srcHost, ByteCount, &error);
+    return finish_copy(c, &made, status, &error);
 }
 
 CUresult CUDAAPI cuMemcpyDtoHAsync(void *dstHost, CUdeviceptr srcDevice, size_t ByteCount,
@@ -58,7 +78,9 @@ CUresult CUDAAPI cuMemcpyDtoHAsync(void *dstHost, CUdeviceptr srcDevice, size_t 
     if (result != CUDA_SUCCESS) {
         return result;
     }
-    return finish(c, memory_read(c->memory, srcDevice, dstHost, ByteCount, &error), &error);
+    const transfer made = {hStream, CUPTI_TO_HOST, ByteCount, c->device->clock_ns};
+    hone_status status = memory_read(c->memory, srcDevice, dstHost, ByteCount, &error);
+    return finish_copy(c, &made, status, &error);
 }
 
 CUresult CUDAAPI cuMemcpyDtoDAsync(CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t ByteCount,
@@ -70,26 +92,37 @@ CUresult CUDAAPI cuMemcpyDtoDAsync(CUdeviceptr dstDevice, CUdeviceptr srcDevice,
     if (result != CUDA_SUCCESS) {
         return result;
     }
+    const transfer made = {hStream, CUPTI_ON_DEVICE, ByteCount, c->device->clock_ns};
     move_bytes(c, 2.0 * (double)ByteCount);
-    return finish(c, memory_copy(c->memory, dstDevice, srcDevice, ByteCount, &error), &error);
+    hone_status status = memory_copy(c->memory, dstDevice, srcDevice, ByteCount, &error);
+    return finish_copy(c, &made, status, &error);
 }
 
 /* Addresses of host and device never overlap, so that each side is what the table says. */
-static hone_status copy_any(shim_context *c, uint64_t to, uint64_t from, uint64_t bytes,
-                            hone_error *error)
+static cupti_direction direction_of(const shim_context *c, uint64_t to, uint64_t from)
 {
     bool to_device = memory_find(c->memory, to) != NULL;
     bool from_device = memory_find(c->memory, from) != NULL;
-    if (to_device && from_device) {
-        return memory_copy(c->memory, to, from, bytes, error);
-    }
     if (to_device) {
-        return memory_write(c->memory, to, (const void *)(uintptr_t)from, bytes, error);
+        return from_device ? CUPTI_ON_DEVICE : CUPTI_TO_DEVICE;
     }
-    if (from_device) {
-        return memory_read(c->memory, from, (void *)(uintptr_t)to, bytes, error);
+    return from_device ? CUPTI_TO_HOST : CUPTI_ON_HOST;
+}
+
+static hone_status copy_any(shim_context *c, CUdeviceptr to, CUdeviceptr from, const transfer *t,
+                            hone_error *error)
+{
+    switch (t->direction) {
+    case CUPTI_ON_DEVICE:
+        return memory_copy(c->memory, to, from, t->bytes, error);
+    case CUPTI_TO_DEVICE:
+        return memory_write(c->memory, to, (const void *)(uintptr_t)from, t->bytes, error);
+    case CUPTI_TO_HOST:
+        return memory_read(c->memory, from, (void *)(uintptr_t)to, t->bytes, error);
+    case CUPTI_ON_HOST:
+        break;
     }
-    memmove((void *)(uintptr_t)to, (const void *)(uintptr_t)from, bytes);
+    memmove((void *)(uintptr_t)to, (const void *)(uintptr_t)from, t->bytes);
     return HONE_OK;
 }
 
@@ -101,7 +134,9 @@ CUresult CUDAAPI cuMemcpyAsync(CUdeviceptr dst, CUdeviceptr src, size_t ByteCoun
     if (result != CUDA_SUCCESS) {
         return result;
     }
-    return finish(c, copy_any(c, dst, src, ByteCount, &error), &error);
+    const transfer made = {hStream, direction_of(c, dst, src), ByteCount, c->device->clock_ns};
+    hone_status status = copy_any(c, dst, src, &made, &error);
+    return finish_copy(c, &made, status, &error);
 }
 
 static CUresult fill(CUdeviceptr to, uint32_t value, uint32_t width, size_t count, CUstream stream)
@@ -112,8 +147,13 @@ static CUresult fill(CUdeviceptr to, uint32_t value, uint32_t width, size_t coun
     if (result != CUDA_SUCCESS) {
         return result;
     }
+    double begin_ns = c->device->clock_ns;
     move_bytes(c, (double)count * width);
-    return finish(c, memory_fill(c->memory, to, value, width, count, &error), &error);
+    hone_status status = memory_fill(c->memory, to, value, width, count, &error);
+    if (status == HONE_OK) {
+        cupti_fill(c, stream, value, (uint64_t)count * width, begin_ns);
+    }
+    return finish(c, status, &error);
 }
 
 CUresult CUDAAPI cuMemcpyHtoD(CUdeviceptr dstDevice, const void *srcHost, size_t ByteCount)

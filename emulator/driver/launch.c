@@ -1,5 +1,6 @@
 /* launch.c - a launch: the driver's checks, the run, its modelled time, and what a fault
  * leaves behind. */
+#include "emulator/cupti/record.h"
 #include "emulator/driver/shim.h"
 
 #include "models/perf.h"
@@ -157,7 +158,9 @@ static CUresult run(shim_function *f, const CUlaunchConfig *config, const uint8_
     machine_profile_free(&d->profile);
     hone_status status = machine_run(&launch, &d->counters, &fault, &error);
     if (status == HONE_OK) {
+        double begin_ns = d->clock_ns;
         advance_clock(f, config, &d->counters);
+        cupti_kernel(f, config, begin_ns);
         return CUDA_SUCCESS;
     }
     CUresult result = (CUresult)fault.result;

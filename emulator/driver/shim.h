@@ -44,6 +44,7 @@ typedef enum shim_kind {
 } shim_kind;
 
 typedef struct shim_context shim_context;
+typedef struct cupti_note cupti_note; /* emulator/cupti */
 
 /* Head of everything that a context owns. */
 typedef struct shim_object {
@@ -76,6 +77,7 @@ typedef struct shim_device {
     uint64_t launches, fault_from; /* launches since the fault was asked for, and from which on */
     CUresult fault_result;
     double clock_ns; /* modelled time of all that ran */
+    cupti_note *note; /* what this call did, for the activity API; NULL: nobody asked */
 } shim_device;
 
 /* Never freed before the process ends: a thread that lost a race with cuCtxDestroy finds `alive`
@@ -90,6 +92,7 @@ struct shim_context {
     uint64_t id;
     size_t limits[CU_LIMIT_MAX];
     CUfunc_cache cache;
+    uint32_t streams_made;
     shim_object *objects;
     shim_context *next;
 };
@@ -182,5 +185,7 @@ CUresult shim_compat_get_proc_address(const char *symbol, void **pfn, int cudaVe
 
 /* ---- stream.c ---- */
 bool shim_stream_valid(const shim_context *c, CUstream stream);
+/* Its number in records, of its context; 0: not one of c's. */
+uint32_t shim_stream_id(const shim_context *c, CUstream stream);
 
 #endif

@@ -1,4 +1,5 @@
 /* state.c - the process's devices, and how a driver call enters and leaves one. */
+#include "emulator/cupti/record.h"
 #include "emulator/driver/shim.h"
 
 #include <stdio.h>
@@ -66,7 +67,8 @@ hone_status shim_configure(const char *const *names, size_t count, hone_error *e
 
 static CUresult start_device(shim_device *d, int ordinal, const char *slug)
 {
-    *d = (shim_device){.ordinal = ordinal, .arithmetic = HONE_EMU_HW, .checks = HONE_EMU_CHECK_ALL, .threads = 1};
+    *d = (shim_device){
+        .ordinal = ordinal, .arithmetic = HONE_EMU_HW, .checks = HONE_EMU_CHECK_ALL, .threads = 1};
     if (gpu_find(slug, &d->gpu, NULL) != HONE_OK) {
         return CUDA_ERROR_NO_DEVICE;
     }
@@ -98,8 +100,12 @@ static CUresult start(void)
 CUresult shim_start(void)
 {
     pthread_mutex_lock(&state.lock);
-    CUresult result = state.devices_len != 0 ? CUDA_SUCCESS : start();
+    bool first = state.devices_len == 0;
+    CUresult result = first ? start() : CUDA_SUCCESS;
     pthread_mutex_unlock(&state.lock);
+    if (first && cupti_listens()) {
+        cupti_file_devices();
+    }
     return result;
 }
 
@@ -159,7 +165,12 @@ CUresult shim_enter(shim_context **out, bool arguments)
 
 void shim_leave(shim_context *c)
 {
+    cupti_note *note = c->device->note;
+    c->device->note = NULL;
     shim_unlock(c->device);
+    if (note != NULL) {
+        cupti_file(note);
+    }
 }
 
 CUresult shim_result(hone_status status)

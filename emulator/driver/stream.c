@@ -6,7 +6,11 @@ typedef struct stream {
     shim_object head;
     unsigned flags;
     int priority;
+    uint32_t id;
 } stream;
+
+/* Numbers of streams in a profiler's records, as the vendor's tools show them. */
+enum { ID_LEGACY = 7, ID_PER_THREAD = 8, ID_FIRST = 13 };
 
 typedef struct event {
     shim_object head;
@@ -26,6 +30,15 @@ bool shim_stream_valid(const shim_context *c, CUstream s)
     return is_default(s) || shim_object_get(c, SHIM_STREAM, s) != NULL;
 }
 
+uint32_t shim_stream_id(const shim_context *c, CUstream handle)
+{
+    if (is_default(handle)) {
+        return handle == CU_STREAM_PER_THREAD ? ID_PER_THREAD : ID_LEGACY;
+    }
+    const stream *s = shim_object_get(c, SHIM_STREAM, handle);
+    return s != NULL ? s->id : 0;
+}
+
 CUresult CUDAAPI cuStreamCreateWithPriority(CUstream *phStream, unsigned int flags, int priority)
 {
     shim_context *c = NULL;
@@ -36,6 +49,7 @@ CUresult CUDAAPI cuStreamCreateWithPriority(CUstream *phStream, unsigned int fla
     stream *s = shim_object_new(c, SHIM_STREAM, sizeof *s);
     if (s != NULL) {
         s->flags = flags;
+        s->id = ID_FIRST + c->streams_made++;
         s->priority = priority > 0 ? 0 : priority;
         if (s->priority < SHIM_PRIORITY_GREATEST) {
             s->priority = SHIM_PRIORITY_GREATEST;

@@ -12,6 +12,15 @@ foreach(module shim shim_module shim_launch shim_memory shim_occupancy tensor_ma
   add_dependencies(test_emulator_${module} hone_emu)
 endforeach()
 
+# The activity API, as a timer opens it.
+set(labels_of_cupti_calls unit threads)
+foreach(module cupti cupti_calls)
+  hone_test(emulator ${module} LABELS ${labels_of_${module}} LINK hone_core hone_cuda_headers Threads::Threads ${CMAKE_DL_LIBS}
+    SOURCES emulator/shim_driver.c emulator/cupti_client.c)
+  target_compile_definitions(test_emulator_${module} PRIVATE HONE_EMU_FILE="$<TARGET_FILE:hone_emu>")
+  add_dependencies(test_emulator_${module} hone_emu)
+endforeach()
+
 # PTX and the machine: without the driver, straight against the emulator's own functions.
 foreach(module ptx_kernels ptx_faults ptx_forms mbarrier exec_alu exec_cvt exec_warp exec_random counters)
   hone_test(emulator ${module} LINK hone_emulator hone_core ${CMAKE_DL_LIBS} SOURCES emulator/ptx_bench.c)
