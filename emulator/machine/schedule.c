@@ -3,6 +3,7 @@
 #include "emulator/machine/async.h"
 #include "emulator/machine/counters.h"
 #include "emulator/machine/mbarrier.h"
+#include "emulator/exec/wgmma.h"
 #include "core/checked.h"
 
 #include <stdlib.h>
@@ -52,6 +53,7 @@ static void begin_warp(warp *w, uint32_t threads)
                   .index = w->index,
                   .local = w->local,
                   .local_shadow = w->local_shadow,
+                  .wgmma = w->wgmma,
                   .copies = w->copies,
                   .copies_capacity = w->copies_capacity,
                   .tainted = k->starts_tainted && machine_checks(w, HONE_EMU_CHECK_UNINITIALISED),
@@ -126,6 +128,7 @@ static void close_cta(cta *c)
         free(w->local);
         free(w->local_shadow);
         free(w->copies);
+        wgmma_close(w);
     }
     mbarrier_close(c);
     free(c->warps);

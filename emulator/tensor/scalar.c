@@ -10,9 +10,10 @@ static const tensor_format float32 = {32, 23, 127, true};
 tensor_format tensor_format_of(tensor_type type)
 {
     static const tensor_format formats[] = {
-        [TENSOR_E4M3] = {8, 3, 7, false},   [TENSOR_E5M2] = {8, 2, 15, true},
-        [TENSOR_BF16] = {16, 7, 127, true}, [TENSOR_F16] = {16, 10, 15, true},
-        [TENSOR_S8] = {0, 0, 0, false},     [TENSOR_U8] = {0, 0, 0, false},
+        [TENSOR_E4M3] = {8, 3, 7, false},    [TENSOR_E5M2] = {8, 2, 15, true},
+        [TENSOR_BF16] = {16, 7, 127, true},  [TENSOR_F16] = {16, 10, 15, true},
+        [TENSOR_S8] = {0, 0, 0, false},      [TENSOR_U8] = {0, 0, 0, false},
+        [TENSOR_TF32] = {19, 10, 127, true},
     };
     return formats[type];
 }
@@ -57,12 +58,40 @@ static uint32_t bits_of(float x)
     return bits;
 }
 
+float tensor_half_value(uint32_t code)
+{
+    tensor_format half = tensor_format_of(TENSOR_F16);
+
+    return (float)number_value(tensor_number_of(code, half), half);
+}
+
+uint32_t tensor_half_code(double x)
+{
+    uint32_t sign = signbit(x) ? 0x8000 : 0;
+    double magnitude = fabs(x);
+
+    if (isnan(x)) {
+        return 0x7fff;
+    }
+    if (magnitude >= 65520.0) { /* halfway from the largest to the next power of two */
+        return sign | 0x7c00;
+    }
+    if (magnitude < 0x1p-14) { /* counts the least unit; a carry makes the first normal number */
+        return sign | (uint32_t)nearbyint(magnitude * 0x1p24);
+    }
+    int exponent = 0;
+    double fraction = frexp(magnitude, &exponent); /* [1/2, 1) */
+    uint32_t significand = (uint32_t)nearbyint(fraction * 0x1p11);
+    return sign | (((uint32_t)(exponent + 13) << 10) + significand);
+}
+
 /* What one step works on: c + a . b, `len` terms. */
 typedef struct step {
-    const uint16_t *a, *b;
+    const uint32_t *a, *b;
     size_t len;
     tensor_format a_format, b_format;
     float c;
+    bool half; /* c and the result are f16 */
 } step;
 
 /* Infinities and NaN do not take part in alignment: IEEE says what they give. False when all is
@@ -82,7 +111,7 @@ static bool special_result(const step *s, float *out)
     }
     if (special) {
         static const uint32_t canonical = 0x7fffffff;
-        *out = (float)sum;
+        *out = s->half ? tensor_half_value(tensor_half_code(sum)) : (float)sum;
         if (isnan(sum)) {
             memcpy(out, &canonical, sizeof *out);
         }
@@ -99,6 +128,20 @@ static int64_t aligned(int64_t magnitude, int32_t up, int32_t distance)
         return right > 62 ? 0 : magnitude >> right;
     }
     return magnitude << -right;
+}
+
+/* magnitude * 2^exponent with all its lower bits in one: rounds to f16 as the whole does. */
+static float half_rounded(uint64_t magnitude, int32_t exponent, bool negative)
+{
+    int32_t drop = magnitude != 0 ? 14 - __builtin_clzll(magnitude) : 0;
+    double odd = 0.0;
+
+    if (drop > 0) {
+        bool lost = (magnitude & ((UINT64_C(1) << drop) - 1)) != 0;
+        magnitude = (magnitude >> drop | (lost ? 1 : 0)) << drop;
+    }
+    odd = ldexp((double)magnitude, exponent);
+    return tensor_half_value(tensor_half_code(negative ? -odd : odd));
 }
 
 /* sum * 2^exponent, toward zero to `mantissa` fraction bits and to fp32's least unit. What passes
@@ -128,9 +171,13 @@ static float truncated(int64_t sum, int32_t exponent, int32_t mantissa)
 static float step_hw(const step *s, tensor_unit unit)
 {
     tensor_number c = tensor_number_of(bits_of(s->c), float32);
-    int32_t most = c.exponent, product_bits = s->a_format.fraction + s->b_format.fraction;
+    int32_t most = c.exponent;
+    int32_t product_bits = s->a_format.fraction + s->b_format.fraction;
     int64_t sum = 0;
 
+    if (s->half && c.significand != 0 && most < -14) { /* f16 keeps its subnormals at that */
+        most = -14;
+    }
     for (size_t i = 0; i < s->len; i++) {
         int32_t exponent = tensor_number_of(s->a[i], s->a_format).exponent +
                            tensor_number_of(s->b[i], s->b_format).exponent;
@@ -144,6 +191,10 @@ static float step_hw(const step *s, tensor_unit unit)
         int64_t term = aligned((int64_t)a.significand * b.significand, unit.fraction - product_bits,
                                most - a.exponent - b.exponent);
         sum += a.negative != b.negative ? -term : term;
+    }
+    if (s->half) {
+        return half_rounded(sum < 0 ? (uint64_t)-sum : (uint64_t)sum, most - unit.fraction,
+                            sum < 0);
     }
     return truncated(sum, most - unit.fraction, unit.mantissa);
 }
@@ -161,7 +212,8 @@ static float step_exact(const step *s)
         tensor_wide_add(&sum, (uint64_t)a.significand * (uint64_t)b.significand,
                         a.exponent + b.exponent - product_bits, a.negative != b.negative);
     }
-    return tensor_wide_round(&sum);
+    double odd = tensor_wide_odd(&sum);
+    return s->half ? tensor_half_value(tensor_half_code(odd)) : (float)odd;
 }
 
 static float step_fast(const step *s)
@@ -173,14 +225,17 @@ static float step_fast(const step *s)
         double b = number_value(tensor_number_of(s->b[i], s->b_format), s->b_format);
         sum = fmaf((float)a, (float)b, sum);
     }
-    return sum;
+    return s->half ? tensor_half_value(tensor_half_code(sum)) : sum;
 }
 
-float tensor_dot(const uint16_t *a, const uint16_t *b, size_t len, float c, tensor_type a_type,
+float tensor_dot(const uint32_t *a, const uint32_t *b, size_t len, float c, tensor_type a_type,
                  tensor_type b_type, tensor_unit unit, hone_emu_arithmetic mode)
 {
     size_t terms = unit.terms > 0 ? (size_t)unit.terms : len;
-    step s = {.a_format = tensor_format_of(a_type), .b_format = tensor_format_of(b_type), .c = c};
+    step s = {.a_format = tensor_format_of(a_type),
+              .b_format = tensor_format_of(b_type),
+              .c = c,
+              .half = unit.mantissa == TENSOR_HALF};
 
     for (size_t at = 0; at < len; at += s.len) {
         s.a = a + at;

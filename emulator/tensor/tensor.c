@@ -21,7 +21,7 @@ static const struct {
 
 static bool type_is_bytes(tensor_type type)
 {
-    return type != TENSOR_BF16 && type != TENSOR_F16;
+    return type != TENSOR_BF16 && type != TENSOR_F16 && type != TENSOR_TF32;
 }
 
 static bool type_is_integer(tensor_type type)
@@ -45,48 +45,80 @@ tensor_unit tensor_unit_mma(int32_t arch, tensor_type a, hone_emu_arithmetic mod
     return whole;
 }
 
+tensor_unit tensor_unit_wgmma(tensor_type a, bool half, hone_emu_arithmetic mode)
+{
+    bool bytes = type_is_bytes(a);
+    tensor_unit unit = {.fraction = bytes ? 13 : 25,
+                        .mantissa = half    ? TENSOR_HALF
+                                    : bytes ? 13
+                                            : 23,
+                        .terms = bytes              ? 32
+                                 : a == TENSOR_TF32 ? 8
+                                                    : 16};
+
+    if (mode != HONE_EMU_HW || type_is_integer(a)) {
+        unit.fraction = 0;
+        unit.mantissa = half ? TENSOR_HALF : 23;
+    }
+    return unit;
+}
+
+/* Elements of a register. */
+static uint32_t type_elements(tensor_type type)
+{
+    return type_is_bytes(type) ? 4 : type == TENSOR_TF32 ? 1 : 2;
+}
+
 /* Element k of row (or column) g of an operand: emulator.md 5.1. `rows` registers hold one k range.
  */
-static uint16_t element_at(const uint32_t *const *regs, uint32_t row, uint32_t k, uint32_t elements,
+static uint32_t element_at(const uint32_t *const *regs, uint32_t row, uint32_t k, uint32_t elements,
                            uint32_t rows)
 {
     uint32_t group = k / elements, bits = 32 / elements;
     uint32_t word = regs[rows * (group / 4) + row / 8][4 * (row % 8) + group % 4];
 
-    return (uint16_t)((word >> (bits * (k % elements))) & ((1u << bits) - 1));
+    if (elements == 1) {
+        return word >> 13; /* of tf32 the matrix unit reads 19 bits */
+    }
+    return (word >> (bits * (k % elements))) & ((1u << bits) - 1);
 }
 
-static uint32_t dot_floats(const uint16_t *a, const uint16_t *b, uint32_t c,
+static uint32_t dot_floats(const uint32_t *a, const uint32_t *b, uint32_t c,
                            const tensor_call *call)
 {
     float value = 0.0f;
 
     memcpy(&value, &c, sizeof value);
-    value = tensor_dot(a, b, type_is_bytes(call->a_type) ? 32 : 16, value, call->a_type,
-                       call->b_type, call->unit, call->mode);
+    value = tensor_dot(a, b, 8 * type_elements(call->a_type), value, call->a_type, call->b_type,
+                       call->unit, call->mode);
     memcpy(&c, &value, sizeof value);
     return c;
 }
 
-static int32_t integer_of(uint16_t code, tensor_type type)
+static int32_t integer_of(uint32_t code, tensor_type type)
 {
     return type == TENSOR_S8 ? (int8_t)code : (int32_t)code;
 }
 
-static uint32_t dot_integers(const uint16_t *a, const uint16_t *b, uint32_t c,
+static uint32_t dot_integers(const uint32_t *a, const uint32_t *b, uint32_t c,
                              const tensor_call *call)
 {
+    int64_t sum = (int32_t)c;
+
     for (uint32_t k = 0; k < 32; k++) {
-        c += (uint32_t)(integer_of(a[k], call->a_type) * integer_of(b[k], call->b_type));
+        sum += integer_of(a[k], call->a_type) * integer_of(b[k], call->b_type);
     }
-    return c;
+    if (call->saturate) {
+        sum = sum > INT32_MAX ? INT32_MAX : sum < INT32_MIN ? INT32_MIN : sum;
+    }
+    return (uint32_t)sum;
 }
 
 /* Every element by itself: integers, and what the vectors refuse. */
 static void mma_by_element(uint32_t *const d[4], const tensor_call *call)
 {
-    uint32_t elements = type_is_bytes(call->a_type) ? 4 : 2;
-    uint16_t a[16][32] = {{0}}, b[8][32] = {{0}};
+    uint32_t elements = type_elements(call->a_type);
+    uint32_t a[16][32] = {{0}}, b[8][32] = {{0}};
     uint32_t out[4][32];
 
     for (uint32_t k = 0; k < 8 * elements; k++) {
@@ -126,7 +158,10 @@ static tensor_lanes_fn *lanes_of_host(void)
 
 void tensor_run(uint32_t *const d[4], const tensor_call *call)
 {
-    if (type_is_integer(call->a_type) || !lanes_of_host()(d, call)) {
+    bool single = type_is_integer(call->a_type) || call->a_type == TENSOR_TF32 ||
+                  call->unit.mantissa == TENSOR_HALF;
+
+    if (single || !lanes_of_host()(d, call)) {
         mma_by_element(d, call);
     }
 }
@@ -143,6 +178,7 @@ void tensor_mma_m16n8(uint32_t d[4][32], const uint32_t a[4][32], const uint32_t
                         b_type,
                         unit,
                         mode,
+                        false,
                         NULL,
                         NULL};
 

@@ -15,21 +15,27 @@ typedef enum tensor_type {
     TENSOR_BF16,
     TENSOR_F16,
     TENSOR_S8,
-    TENSOR_U8
+    TENSOR_U8,
+    TENSOR_TF32
 } tensor_type;
 
 /* How a unit adds: F fraction bits kept when terms are aligned, mantissa bits of the result, terms
- * in one step (kernels.md 6.2). fraction 0 where the mode does not truncate, and for integers. */
+ * in one step (kernels.md 6.2). fraction 0 where the mode does not truncate, and for integers.
+ * mantissa TENSOR_HALF: c and the result are f16, which every step rounds to nearest even. */
 typedef struct tensor_unit {
     int32_t fraction, mantissa, terms;
 } tensor_unit;
+enum { TENSOR_HALF = 10 };
 
 /* The unit behind mma.sync on this arch for these operand types. */
 tensor_unit tensor_unit_mma(int32_t arch, tensor_type a, hone_emu_arithmetic mode);
+/* The unit behind wgmma on sm_90; `half`: it accumulates in f16. */
+tensor_unit tensor_unit_wgmma(tensor_type a, bool half, hone_emu_arithmetic mode);
 
-/* mma.sync m16n8k32 (8-bit) or m16n8k16 (16-bit), f32 (or s32) accumulate. d may alias c.
+/* m16n8k32 (8-bit), m16n8k16 (16-bit) or m16n8k8 (tf32), f32 (or s32) accumulate. d may alias c.
  * a: 4 registers, b: 2, c and d: 4, each uint32_t[32]. Types are both 8-bit floats, both the same
- * 16-bit float or both 8-bit integers. Thread-safe; the host's vector unit is picked once. */
+ * wider float or both 8-bit integers. An f16 c or d is an fp32 number here too. Thread-safe; the
+ * host's vector unit is picked once. */
 void tensor_mma_m16n8(uint32_t d[4][32], const uint32_t a[4][32], const uint32_t b[2][32],
                       const uint32_t c[4][32], tensor_type a_type, tensor_type b_type,
                       tensor_unit unit, hone_emu_arithmetic mode);
@@ -61,6 +67,7 @@ typedef struct tensor_call {
     tensor_type a_type, b_type;
     tensor_unit unit;
     hone_emu_arithmetic mode;
+    bool saturate; /* s32 stops at its limits */
     tensor_left *left;
     tensor_right *right;
 } tensor_call;
@@ -68,8 +75,12 @@ typedef struct tensor_call {
 void tensor_run(uint32_t *const d[4], const tensor_call *call);
 
 /* One element, for tests and references: c + sum a[i]*b[i] over `len` codes of the types, in steps
- * of unit.terms, as `mode` adds. Floating types only; codes of 8-bit types lie in the low byte. */
-float tensor_dot(const uint16_t *a, const uint16_t *b, size_t len, float c, tensor_type a_type,
+ * of unit.terms, as `mode` adds. Floating types only; codes lie in the low bits, tf32's 19. */
+float tensor_dot(const uint32_t *a, const uint32_t *b, size_t len, float c, tensor_type a_type,
                  tensor_type b_type, tensor_unit unit, hone_emu_arithmetic mode);
+
+/* An f16 code as a number, and a number to the nearest f16 code, ties to even. */
+float tensor_half_value(uint32_t code);
+uint32_t tensor_half_code(double x);
 
 #endif

@@ -39,7 +39,7 @@ static bool wide_magnitude(const tensor_wide *sum, tensor_wide *value)
     return negative;
 }
 
-float tensor_wide_round(const tensor_wide *sum)
+double tensor_wide_odd(const tensor_wide *sum)
 {
     tensor_wide value = {{0}};
     bool negative = wide_magnitude(sum, &value), sticky = false;
@@ -51,7 +51,7 @@ float tensor_wide_round(const tensor_wide *sum)
         top--;
     }
     if (top < 0) {
-        return 0.0f;
+        return 0.0;
     }
     for (int32_t i = 0; i + 1 < top; i++) {
         sticky = sticky || value.limb[i] != 0;
@@ -63,9 +63,8 @@ float tensor_wide_round(const tensor_wide *sum)
         high = high << shift | low >> (64 - shift);
         low <<= shift;
     }
-    /* 53 bits that end in an odd one round to fp32 as the whole sum does. */
     sticky = sticky || low != 0 || (high & 0x7ff) != 0;
     high = (high & ~(uint64_t)0x7ff) | (sticky ? 0x800 : 0);
     odd = ldexp((double)high, TENSOR_WIDE_UNIT + 64 * top - shift);
-    return (float)(negative ? -odd : odd);
+    return negative ? -odd : odd;
 }

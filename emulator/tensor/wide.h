@@ -17,7 +17,8 @@ typedef struct tensor_wide {
 /* sum += magnitude * 2^exponent, or -=. exponent in [-300, 276]. */
 void tensor_wide_add(tensor_wide *sum, uint64_t magnitude, int32_t exponent, bool negative);
 
-/* The sum rounded once, to nearest even, to fp32; infinity past its range. */
-float tensor_wide_round(const tensor_wide *sum);
+/* The sum in a double whose last bit is set when it is not exact: rounded on to fp32 or f16, it
+ * gives what the whole sum does. */
+double tensor_wide_odd(const tensor_wide *sum);
 
 #endif

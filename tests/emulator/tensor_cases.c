@@ -90,8 +90,8 @@ void tensor_cases_make(uint64_t index, tensor_case *out)
     }
 }
 
-size_t tensor_cases_operands(const tensor_case *t, uint32_t row, uint32_t n, uint16_t a[32],
-                             uint16_t b[32])
+size_t tensor_cases_operands(const tensor_case *t, uint32_t row, uint32_t n, uint32_t a[32],
+                             uint32_t b[32])
 {
     bool wide = t->a_type == TENSOR_BF16 || t->a_type == TENSOR_F16;
     uint32_t per = wide ? 2 : 4, mask = wide ? 0xffff : 0xff;
@@ -102,11 +102,10 @@ size_t tensor_cases_operands(const tensor_case *t, uint32_t row, uint32_t n, uin
             for (uint32_t e = 0; e < per; e++) {
                 uint32_t shift = e * (wide ? 16 : 8);
                 if (g + 8 * (reg & 1) == row) {
-                    a[per * quad + e + 4 * per * (reg >> 1)] =
-                        (uint16_t)(t->a[reg][lane] >> shift & mask);
+                    a[per * quad + e + 4 * per * (reg >> 1)] = (t->a[reg][lane] >> shift & mask);
                 }
                 if (reg < 2 && g == n) {
-                    b[per * quad + e + 4 * per * reg] = (uint16_t)(t->b[reg][lane] >> shift & mask);
+                    b[per * quad + e + 4 * per * reg] = (t->b[reg][lane] >> shift & mask);
                 }
             }
         }

@@ -16,8 +16,8 @@ typedef struct tensor_case {
 void tensor_cases_make(uint64_t index, tensor_case *out);
 
 /* Row `row` of A and column `n` of B as codes, by emulator.md 5.1 read literally, lane by lane. */
-size_t tensor_cases_operands(const tensor_case *t, uint32_t row, uint32_t n, uint16_t a[32],
-                             uint16_t b[32]);
+size_t tensor_cases_operands(const tensor_case *t, uint32_t row, uint32_t n, uint32_t a[32],
+                             uint32_t b[32]);
 
 const char *tensor_cases_type_name(tensor_type type);
 const char *tensor_cases_mode_name(hone_emu_arithmetic mode);

@@ -69,7 +69,7 @@ START_TEST(the_wgmma_unit_adds_32_terms_at_once)
     tensor_unit wgmma = {13, 13, 32};
 
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-        uint16_t a[32], b[32];
+        uint32_t a[32], b[32];
         for (size_t k = 0; k < 32; k++) {
             a[k] = k == 0 ? 0x7e : rows[i].w;
             b[k] = k == 0 ? 0x7e : 0x38;
@@ -149,7 +149,7 @@ static bool level_runs_here(size_t level)
 
 static uint32_t element_by_itself(const tensor_case *t, uint32_t reg, uint32_t lane)
 {
-    uint16_t a[32], b[32];
+    uint32_t a[32], b[32];
     size_t len = tensor_cases_operands(t, lane / 4 + 8 * (reg / 2), 2 * (lane % 4) + reg % 2, a, b);
     float c = 0.0f;
     uint32_t bits = 0;
@@ -176,6 +176,7 @@ static bool run_level(size_t level, const tensor_case *t, uint32_t d[4][32])
                         t->b_type,
                         t->unit,
                         t->mode,
+                        false,
                         NULL,
                         NULL};
     bool done = levels[level].run(first, &call);
@@ -239,7 +240,7 @@ START_TEST(nan_and_infinity_come_through_in_every_mode)
 {
     static const struct {
         tensor_type type;
-        uint16_t a, b;
+        uint32_t a, b;
         float c;
         uint32_t expected;
     } rows[] = {

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <sys/wait.h>
 
-static void print_codes(FILE *to, const uint16_t *codes, size_t len)
+static void print_codes(FILE *to, const uint32_t *codes, size_t len)
 {
     for (size_t k = 0; k < len; k++) {
         fprintf(to, k == 0 ? " %x" : ",%x", codes[k]);
@@ -20,7 +20,7 @@ static void print_codes(FILE *to, const uint16_t *codes, size_t len)
 static void print_case(FILE *to, const tensor_case *t, uint32_t pick)
 {
     uint32_t d[4][32], reg = pick / 32, lane = pick % 32;
-    uint16_t a[32], b[32];
+    uint32_t a[32], b[32];
     size_t len = tensor_cases_operands(t, lane / 4 + 8 * (reg / 2), 2 * (lane % 4) + reg % 2, a, b);
 
     tensor_mma_m16n8(d, (const uint32_t(*)[32])t->a, (const uint32_t(*)[32])t->b,

@@ -1,0 +1,307 @@
+/* wgmma.c - wgmma.mma_async: each warp of a warpgroup computes its own 16 of the 64 rows. */
+#include "emulator/exec/wgmma.h"
+#include "emulator/exec/exec.h"
+#include "emulator/machine/access.h"
+
+#include "core/status.h"
+
+#include <stdlib.h>
+
+enum { GROUP = 4, ROW_BLOCKS = 2 }; /* warps of a warpgroup; blocks of 8 rows of a warp's 16 */
+
+/* One warp's part of a product while it is done. */
+typedef struct product {
+    const instruction *i;
+    const uint32_t *a_operand; /* descriptor, or four registers */
+    uint64_t a_descriptor, b_descriptor;
+    bool accumulates;
+    wgmma_pending *state;
+    wgmma_kept *kept;
+    wgmma_matrix a_matrix, b_matrix;
+    uint32_t a[4][MACHINE_LANES], b[2][MACHINE_LANES];
+    tensor_call call;
+} product;
+
+static bool has(const instruction *i, wgmma_flags flag)
+{
+    return (i->offset & flag) != 0;
+}
+
+static uint32_t rank_of(const warp *w)
+{
+    return w->index % GROUP;
+}
+
+/* An operand that all lanes must agree on. */
+static bool read_uniform(warp *w, const instruction *i, uint32_t operand, const char *what,
+                         uint64_t *out)
+{
+    const uint64_t *lanes = machine_r64(w, operand);
+
+    if (taint_refuse(w, i, operand, MACHINE_ALL, what)) {
+        return false;
+    }
+    for (uint32_t lane = 1; lane < MACHINE_LANES; lane++) {
+        if (lanes[lane] != lanes[0]) {
+            machine_fault(w, i, lane, 0, FAULT_PRECONDITION,
+                          "%s is %016llx in lane %u and %016llx in lane 0", what,
+                          (unsigned long long)lanes[lane], lane, (unsigned long long)lanes[0]);
+            return false;
+        }
+    }
+    *out = lanes[0];
+    return true;
+}
+
+static bool read_scale(warp *w, const instruction *i, uint32_t operand, bool *out)
+{
+    uint32_t lanes = *machine_r32(w, operand);
+
+    if (taint_refuse(w, i, operand, MACHINE_ALL, "scale-d")) {
+        return false;
+    }
+    if (lanes != 0 && lanes != MACHINE_ALL) {
+        machine_fault(w, i, machine_lowest(~lanes), 0, FAULT_PRECONDITION,
+                      "scale-d is true in lanes %08x and false in the others", lanes);
+        return false;
+    }
+    *out = lanes != 0;
+    return true;
+}
+
+static bool refuse_registers(warp *w, const uint32_t *operands, uint32_t len, const char *what,
+                             const instruction *i)
+{
+    for (uint32_t n = 0; w->tainted && n < len; n++) {
+        if (taint_refuse(w, i, operands[n], MACHINE_ALL, what)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The warp's place and its operands' registers. */
+static bool open_product(warp *w, const instruction *i, uint32_t mask, product *p)
+{
+    const uint32_t *sources = i->o + i->results, *last = sources + i->sources - 1;
+    uint32_t registers = has(i, WGMMA_REGISTERS_A) ? 4 : 1, first = w->index / GROUP * GROUP;
+
+    if (mask != MACHINE_ALL) {
+        machine_fault(w, i, machine_lowest(~mask), 0, FAULT_BARRIER_DIVERGENCE,
+                      "wgmma needs all 32 lanes; here are %08x", mask);
+        return false;
+    }
+    if (w->cta->warps_len < first + GROUP) {
+        machine_fault(w, i, 0, 0, FAULT_PRECONDITION,
+                      "wgmma needs a warpgroup of 4 warps; the CTA's %u end in this one",
+                      w->cta->warps_len);
+        return false;
+    }
+    p->i = i;
+    p->a_operand = sources + i->results;
+    if (!read_scale(w, i, *last, &p->accumulates) ||
+        !read_uniform(w, i, last[-1], "the descriptor of B", &p->b_descriptor) ||
+        (registers == 1 &&
+         !read_uniform(w, i, *p->a_operand, "the descriptor of A", &p->a_descriptor)) ||
+        (registers == 4 && refuse_registers(w, p->a_operand, 4, "a register of A", i)) ||
+        (p->accumulates && refuse_registers(w, i->o, i->results, "an accumulator", i))) {
+        return false;
+    }
+    p->state = wgmma_state(w);
+    return p->state != NULL;
+}
+
+static void count_read(warp *w, const wgmma_read *read)
+{
+    w->run->counters.shared_requests++;
+    w->run->counters.shared_wavefronts += read->wavefronts;
+}
+
+static bool load_a(warp *w, product *p)
+{
+    const instruction *i = p->i;
+    uint32_t first = ROW_BLOCKS * rank_of(w);
+    wgmma_read read = {.shadow = UINT8_MAX};
+
+    if (has(i, WGMMA_REGISTERS_A)) {
+        for (uint32_t n = 0; n < 4; n++) {
+            memcpy(p->a[n], machine_r32(w, p->a_operand[n]), sizeof p->a[n]);
+        }
+        return true;
+    }
+    if (!wgmma_matrix_open(w, i, p->a_descriptor, has(i, WGMMA_TRANSPOSED_A), 'A', first,
+                           ROW_BLOCKS, &p->a_matrix)) {
+        return false;
+    }
+    for (uint32_t n = 0; n < 4; n++) {
+        wgmma_matrix_core(w->cta, &p->a_matrix, first + n % 2, n / 2, p->a[n], &read);
+    }
+    count_read(w, &read);
+    return !wgmma_matrix_refuse(w, i, &p->a_matrix, 'A', first, ROW_BLOCKS, &read);
+}
+
+static void negate(uint32_t a[4][MACHINE_LANES], tensor_type type)
+{
+    static const uint32_t signs[] = {
+        [TENSOR_E4M3] = 0x80808080, [TENSOR_E5M2] = 0x80808080, [TENSOR_BF16] = 0x80008000,
+        [TENSOR_F16] = 0x80008000,  [TENSOR_TF32] = 0x80000000,
+    };
+    for (uint32_t n = 0; n < 4 * MACHINE_LANES; n++) {
+        a[n / MACHINE_LANES][n % MACHINE_LANES] ^= signs[type];
+    }
+}
+
+/* Where a B that has this descriptor was taken apart last. The warps of a group find it in the
+ * state of their first. */
+static bool find_kept(warp *w, product *p)
+{
+    wgmma_pending *leader = wgmma_state(w - rank_of(w));
+
+    if (leader == NULL) {
+        return false;
+    }
+    if (leader->kept == NULL) {
+        leader->kept = aligned_alloc(_Alignof(wgmma_kept), WGMMA_KEPT * sizeof *leader->kept);
+        if (leader->kept == NULL) {
+            w->run->out_of_memory = true;
+            return false;
+        }
+        memset(leader->kept, 0, WGMMA_KEPT * sizeof *leader->kept);
+    }
+    p->kept =
+        &leader->kept[(p->b_descriptor * UINT64_C(0x9E3779B97F4A7C15)) >> 32 & (WGMMA_KEPT - 1)];
+    return true;
+}
+
+/* c and d as fp32, of an f16 result: registers 2j and 2j + 1 hold two columns each. */
+static void run_half(warp *w, const uint32_t *registers, const product *p, tensor_call *call)
+{
+    uint32_t wide[4][MACHINE_LANES];
+    uint32_t *const d[4] = {wide[0], wide[1], wide[2], wide[3]};
+
+    for (uint32_t n = 0; n < 4 * MACHINE_LANES; n++) {
+        uint32_t lane = n % MACHINE_LANES, of = n / MACHINE_LANES;
+        float c = p->accumulates
+                      ? tensor_half_value(machine_r32(w, registers[of / 2])[lane] >> (of % 2 * 16) &
+                                          0xffff)
+                      : 0.0f;
+        memcpy(&wide[of][lane], &c, sizeof c);
+    }
+    for (uint32_t n = 0; n < 4; n++) {
+        call->c[n] = wide[n];
+    }
+    tensor_run(d, call);
+    for (uint32_t n = 0; n < 2 * MACHINE_LANES; n++) {
+        uint32_t lane = n % MACHINE_LANES, of = n / MACHINE_LANES;
+        float low, high;
+        memcpy(&low, &wide[2 * of][lane], sizeof low);
+        memcpy(&high, &wide[2 * of + 1][lane], sizeof high);
+        machine_r32(w, registers[of])[lane] = tensor_half_code(high) << 16 | tensor_half_code(low);
+    }
+}
+
+static void run_block(warp *w, product *p, uint32_t block)
+{
+    static const uint32_t zeros[MACHINE_LANES];
+    const instruction *i = p->i;
+    uint32_t *d[4];
+
+    p->call.right = &p->kept->right[block];
+    if (i->element_bytes == WGMMA_F16) {
+        run_half(w, i->o + 2 * block, p, &p->call);
+        return;
+    }
+    for (uint32_t n = 0; n < 4; n++) {
+        d[n] = machine_r32(w, i->o[4 * block + n]);
+        p->call.c[n] = p->accumulates ? d[n] : zeros;
+    }
+    tensor_run(d, &p->call);
+}
+
+static bool load_b(warp *w, product *p, uint32_t block, wgmma_read *read)
+{
+    for (uint32_t n = 0; n < 2; n++) {
+        wgmma_matrix_core(w->cta, &p->b_matrix, block, n, p->b[n], read);
+    }
+    return !wgmma_matrix_refuse(w, p->i, &p->b_matrix, 'B', block, 1, read);
+}
+
+static bool run_product(warp *w, product *p)
+{
+    const instruction *i = p->i;
+    tensor_type type = (tensor_type)(i->kind & 15);
+    hone_emu_arithmetic mode = w->run->launch->arithmetic;
+    wgmma_read read = {.shadow = UINT8_MAX};
+
+    if (!load_a(w, p) || !find_kept(w, p) ||
+        !wgmma_matrix_open(w, i, p->b_descriptor, has(i, WGMMA_TRANSPOSED_B), 'B', 0, i->elements,
+                           &p->b_matrix)) {
+        return false;
+    }
+    if (has(i, WGMMA_NEGATED)) {
+        negate(p->a, type);
+    }
+    p->call = (tensor_call){.a = {p->a[0], p->a[1], p->a[2], p->a[3]},
+                            .b = {p->b[0], p->b[1]},
+                            .a_type = type,
+                            .b_type = (tensor_type)(i->kind >> 4),
+                            .unit = tensor_unit_wgmma(type, i->element_bytes == WGMMA_F16, mode),
+                            .mode = mode,
+                            .saturate = has(i, WGMMA_SATURATED),
+                            .left = &p->state->left};
+    for (uint32_t block = 0; block < i->elements; block++) {
+        if (!load_b(w, p, block, &read)) {
+            return false;
+        }
+        run_block(w, p, block);
+    }
+    if (rank_of(w) == 0) { /* the four warps' units take B in at once */
+        count_read(w, &read);
+    }
+    return true;
+}
+
+static void count_product(warp *w, const instruction *i)
+{
+    static const struct {
+        hone_emu_mma counter;
+        uint32_t depth;
+    } kinds[] = {
+        [TENSOR_E4M3] = {HONE_EMU_MMA_FP8, 32},  [TENSOR_E5M2] = {HONE_EMU_MMA_FP8, 32},
+        [TENSOR_BF16] = {HONE_EMU_MMA_BF16, 16}, [TENSOR_F16] = {HONE_EMU_MMA_F16, 16},
+        [TENSOR_S8] = {HONE_EMU_MMA_S8, 32},     [TENSOR_U8] = {HONE_EMU_MMA_S8, 32},
+        [TENSOR_TF32] = {HONE_EMU_MMA_TF32, 8},
+    };
+    uint32_t type = i->kind & 15;
+
+    w->run->counters.tensor_macs[kinds[type].counter] +=
+        UINT64_C(16) * 8 * i->elements * kinds[type].depth;
+}
+
+void exec_wgmma(warp *w, const instruction *i, uint32_t mask)
+{
+    product p;
+
+    if (!open_product(w, i, mask, &p) || !run_product(w, &p)) {
+        return;
+    }
+    for (uint32_t n = 0; w->tainted && n < i->results; n++) {
+        taint_set(w, i->o[n], 0, MACHINE_ALL);
+    }
+    count_product(w, i);
+}
+
+void exec_wgmma_fence(warp *w, const instruction *i, uint32_t mask)
+{
+    (void)w, (void)i, (void)mask;
+}
+
+void exec_wgmma_commit(warp *w, const instruction *i, uint32_t mask)
+{
+    (void)w, (void)i, (void)mask;
+}
+
+void exec_wgmma_wait(warp *w, const instruction *i, uint32_t mask)
+{
+    (void)w, (void)i, (void)mask;
+}

@@ -1,0 +1,162 @@
+/* wgmma_matrix.c - operands of wgmma in shared memory: descriptors, their rules, and where each
+ * 16-byte chunk lies. */
+#include "emulator/exec/wgmma.h"
+#include "emulator/machine/access.h"
+
+enum {
+    PATTERN_ROW = 128, /* bytes: the swizzle's rows are bits 7.. of an address */
+    FIELD = 0x3fff,    /* 14 bits, in units of 16 bytes */
+};
+
+/* Where row `row` of a core matrix lies: of MN when K-major, of K when MN-major. */
+static inline uint32_t row_at(const wgmma_matrix *m, uint32_t block, uint32_t half, uint32_t row)
+{
+    uint32_t at = m->start + row * 16 * m->width;
+
+    if (m->width == 1) {
+        at += block * m->stride + half * m->leading;
+    } else if (m->across) {
+        at += block % m->width * 16 + block / m->width * m->leading + half * m->stride;
+    } else {
+        at += block * m->stride + half * 16;
+    }
+    return at ^ (((at / PATTERN_ROW - m->base) & (m->width - 1)) << 4);
+}
+
+/* The last row's end is the furthest: strides are not negative, and the swizzle stays in its row.
+ */
+static uint32_t end_of(const wgmma_matrix *m, uint32_t first, uint32_t blocks)
+{
+    uint32_t end = 0;
+
+    for (uint32_t corner = 0; corner < 4; corner++) {
+        uint32_t block = corner & 1 ? first + blocks - 1 : first;
+        for (uint32_t row = 0; row < 8; row++) {
+            uint32_t at = row_at(m, block, corner >> 1, row) + 16;
+            end = at > end ? at : end;
+        }
+    }
+    return end;
+}
+
+bool wgmma_matrix_open(warp *w, const instruction *i, uint64_t descriptor, bool across, char name,
+                       uint32_t first, uint32_t blocks, wgmma_matrix *out)
+{
+    static const uint32_t widths[] = {1, 8, 4, 2};
+    wgmma_matrix m = {.start = (uint32_t)(descriptor & FIELD) << 4,
+                      .leading = (uint32_t)(descriptor >> 16 & FIELD) << 4,
+                      .stride = (uint32_t)(descriptor >> 32 & FIELD) << 4,
+                      .width = widths[descriptor >> 62],
+                      .base = (uint32_t)(descriptor >> 49 & 7),
+                      .across = across};
+    uint32_t pattern = PATTERN_ROW * m.width,
+             off = (m.start / PATTERN_ROW - m.base) & (m.width - 1);
+
+    if (m.width > 1 && off != 0) {
+        machine_fault(w, i, 0, m.start, FAULT_PRECONDITION,
+                      "descriptor %016llx of %c starts at %u, %u bytes into its swizzle pattern of "
+                      "%u; its base offset is %u",
+                      (unsigned long long)descriptor, name, m.start, off * PATTERN_ROW, pattern,
+                      m.base);
+        return false;
+    }
+    uint32_t end = end_of(&m, first, blocks);
+    if (end > w->cta->shared_bytes) {
+        machine_fault(w, i, 0, m.start, FAULT_OUT_OF_BOUNDS,
+                      "descriptor %016llx of %c reaches to %u; the CTA's shared memory ends at %u",
+                      (unsigned long long)descriptor, name, end, w->cta->shared_bytes);
+        return false;
+    }
+    *out = m;
+    return true;
+}
+
+/* Eight rows of eight halves, turned. */
+static void turn_halves(uint32_t out[MACHINE_LANES], const uint8_t rows[8][16])
+{
+    for (uint32_t lane = 0; lane < MACHINE_LANES; lane++) {
+        uint32_t n = lane >> 2, k = lane & 3;
+        uint16_t low = 0, high = 0;
+        memcpy(&low, rows[2 * k] + 2 * n, 2);
+        memcpy(&high, rows[2 * k + 1] + 2 * n, 2);
+        out[lane] = (uint32_t)high << 16 | low;
+    }
+}
+
+void wgmma_matrix_core(const cta *c, const wgmma_matrix *m, uint32_t block, uint32_t half,
+                       uint32_t out[MACHINE_LANES], wgmma_read *read)
+{
+    uint64_t all[2] = {UINT64_MAX, UINT64_MAX}, any[2] = {0}, shadow[2];
+    uint8_t rows[8][16];
+    uint32_t banks = 0, most = 0;
+
+    for (uint32_t row = 0; row < 8; row++) {
+        uint32_t at = row_at(m, block, half, row), shift = (at >> 4 & 7) * 4;
+        memcpy(rows[row], c->shared + at, 16);
+        memcpy(shadow, c->shared_shadow + at, 16);
+        for (uint32_t n = 0; n < 2; n++) {
+            all[n] &= shadow[n];
+            any[n] |= shadow[n];
+        }
+        banks += 1u << shift; /* a count for each 16 bytes of the 128 that the banks give at once */
+        most = (banks >> shift & 15) > most ? banks >> shift & 15 : most;
+    }
+    read->wavefronts += most;
+    for (uint32_t byte = 0; byte < 8; byte++) {
+        read->shadow &= (uint8_t)(all[0] >> 8 * byte & all[1] >> 8 * byte);
+        read->marks |= (uint8_t)(any[0] >> 8 * byte | any[1] >> 8 * byte);
+    }
+    if (m->across) {
+        turn_halves(out, (const uint8_t(*)[16])rows);
+    } else {
+        memcpy(out, rows, sizeof rows);
+    }
+}
+
+static uint8_t refused_marks(const warp *w)
+{
+    return machine_checks(w, HONE_EMU_CHECK_ASYNC) ? ACCESS_PENDING | ACCESS_MBARRIER : 0;
+}
+
+static bool refuse_byte(warp *w, const instruction *i, uint32_t at, char name)
+{
+    uint8_t shadow = w->cta->shared_shadow[at];
+
+    if ((shadow & refused_marks(w) & ACCESS_PENDING) != 0) {
+        machine_fault(w, i, 0, at, FAULT_ASYNC,
+                      "%c is read at %u of shared memory, where a copy in flight will write", name,
+                      at);
+        return true;
+    }
+    if ((shadow & refused_marks(w)) != 0) {
+        machine_fault(w, i, 0, at, FAULT_MBARRIER,
+                      "%c is read at %u of shared memory, where an mbarrier lives", name, at);
+        return true;
+    }
+    if ((shadow & ACCESS_IS_WRITTEN) == 0 && machine_checks(w, HONE_EMU_CHECK_UNINITIALISED)) {
+        machine_fault(w, i, 0, at, FAULT_UNINITIALISED,
+                      "%c is read at %u of shared memory, which was never written", name, at);
+        return true;
+    }
+    return false;
+}
+
+bool wgmma_matrix_refuse(warp *w, const instruction *i, const wgmma_matrix *m, char name,
+                         uint32_t first, uint32_t blocks, const wgmma_read *read)
+{
+    bool written = (read->shadow & ACCESS_IS_WRITTEN) != 0;
+
+    if ((written || !machine_checks(w, HONE_EMU_CHECK_UNINITIALISED)) &&
+        (read->marks & refused_marks(w)) == 0) {
+        return false;
+    }
+    for (uint32_t row = 0; row < 16 * blocks; row++) { /* eight of each half */
+        uint32_t at = row_at(m, first + row / 16, row / 8 % 2, row % 8);
+        for (uint32_t byte = 0; byte < 16; byte++) {
+            if (refuse_byte(w, i, at + byte, name)) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
