@@ -61,6 +61,7 @@ static hone_status set_up(const device *d, const prove_launch *how, hone_error *
     if (emu != NULL) {
         TRY(emu->set_sample(ordinal_of(d), how->sample, how->sample_len, error));
         TRY(emu->set_schedule(ordinal_of(d), how->schedule, error));
+        TRY(emu->set_timing(ordinal_of(d), how->timing, error));
     }
 done:
     return status;

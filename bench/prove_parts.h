@@ -31,6 +31,7 @@ typedef struct prove_launch {
     const uint64_t *sample;
     size_t sample_len;
     uint64_t schedule;
+    hone_emu_timing timing; /* of asynchronous operations */
 } prove_launch;
 
 /* Launch a plan once and wait. A candidate's failure is an outcome in *out (STORE_OK when it ended
