@@ -54,7 +54,8 @@
     X(cuEventDestroy)                                                                              \
     X(cuEventRecord)                                                                               \
     X(cuEventSynchronize)                                                                          \
-    X(cuEventElapsedTime)
+    X(cuEventElapsedTime)                                                                          \
+    X(cuTensorMapEncodeTiled)
 
 typedef struct driver {
 #define X(name) __typeof__(&name) name;

@@ -1,0 +1,45 @@
+/* probe.h - questions to a device about what no manual says to the last bit, and their inputs.
+ *
+ * A probe is a kernel that turns words into words. Inputs come from a seed and are the same
+ * everywhere, so that an emulated and a real device answer the same question. */
+#ifndef HONE_TESTS_DEVICE_PROBE_H
+#define HONE_TESTS_DEVICE_PROBE_H
+
+#include "runtime/device.h"
+#include "tests/device/golden.h"
+
+typedef struct probe probe;
+struct probe {
+    const char *name, *file, *kernel;
+    uint32_t cases, in_each, out_each; /* words */
+    uint32_t block;                    /* threads of a CTA */
+    bool thread_each;                  /* a case is a thread, not a CTA */
+    bool approximate;                  /* no bits are promised: differences are told, not judged */
+    void (*fill)(const probe *p, uint32_t *in);
+    /* Other than one launch over all cases: tensor maps. NULL: the plain way. */
+    hone_status (*run)(const probe *p, const device *d, CUfunction f, golden *g, hone_error *error);
+};
+
+extern const probe probes[];
+extern const size_t probes_len;
+const probe *probe_find(const char *name); /* NULL: there is none */
+
+/* Ask the device: compile the probe for its arch, fill its inputs, run it. HONE_UNSUPPORTED where
+ * the arch lacks what is asked for. The caller frees *out. */
+hone_status probe_ask(const probe *p, const device *d, golden *out, hone_error *error);
+
+/* probe_inputs.c */
+void probe_fill_random(const probe *p, uint32_t *in);
+void probe_fill_numbers(const probe *p, uint32_t *in); /* fp32: every exponent, edges, specials */
+void probe_fill_codes(const probe *p, uint32_t *in);   /* 0, 1, 2, ... */
+void probe_fill_e4m3(const probe *p, uint32_t *in);    /* mma.sync: fragments a, b, then fp32 c */
+void probe_fill_e5m2(const probe *p, uint32_t *in);
+void probe_fill_bf16(const probe *p, uint32_t *in);
+void probe_fill_f16(const probe *p, uint32_t *in);
+/* probe_tensor.c: boxes of tensor maps; in: the case's numbers, out: 4096 words of shared memory.
+ */
+void probe_fill_boxes(const probe *p, uint32_t *in);
+hone_status probe_run_boxes(const probe *p, const device *d, CUfunction f, golden *g,
+                            hone_error *error);
+
+#endif
