@@ -6,24 +6,36 @@ __device__ __forceinline__ u32 bits(float f)
     return __float_as_uint(f);
 }
 
-#define ASM1(form, constraint, type, in)                                                           \
-    ({                                                                                             \
-        type result_;                                                                              \
-        asm volatile(form " %0, %1;" : "=" constraint(result_) : "f"(in));                         \
-        result_;                                                                                   \
-    })
-#define ASM2(form, in, other)                                                                      \
-    ({                                                                                             \
-        unsigned short result_;                                                                    \
-        asm volatile(form " %0, %1, %2;" : "=h"(result_) : "f"(in), "f"(other));                   \
-        result_;                                                                                   \
-    })
-#define ASM2W(form, in, other)                                                                     \
-    ({                                                                                             \
-        u32 result_;                                                                               \
-        asm volatile(form " %0, %1, %2;" : "=r"(result_) : "f"(in), "f"(other));                   \
-        result_;                                                                                   \
-    })
+#define PROBE_UNARY(name, form, constraint, type)                                                  \
+    __device__ __forceinline__ type name(float a)                                                  \
+    {                                                                                              \
+        type d;                                                                                    \
+        asm volatile(form " %0, %1;" : "=" constraint(d) : "f"(a));                                \
+        return d;                                                                                  \
+    }
+#define PROBE_PAIR(name, form, constraint, type)                                                   \
+    __device__ __forceinline__ u32 name(float a, float b)                                          \
+    {                                                                                              \
+        type d;                                                                                    \
+        asm volatile(form " %0, %1, %2;" : "=" constraint(d) : "f"(a), "f"(b));                    \
+        return d;                                                                                  \
+    }
+
+PROBE_PAIR(to_e4m3, "cvt.rn.satfinite.e4m3x2.f32", "h", unsigned short)
+PROBE_PAIR(to_e5m2, "cvt.rn.satfinite.e5m2x2.f32", "h", unsigned short)
+PROBE_PAIR(to_bf16, "cvt.rn.bf16x2.f32", "r", u32)
+PROBE_PAIR(to_f16, "cvt.rn.f16x2.f32", "r", u32)
+PROBE_PAIR(to_bf16_relu, "cvt.rn.relu.bf16x2.f32", "r", u32)
+PROBE_UNARY(to_tf32, "cvt.rna.tf32.f32", "r", u32)
+PROBE_UNARY(to_s32, "cvt.rni.s32.f32", "r", u32)
+PROBE_UNARY(approx_ex2, "ex2.approx.f32", "f", float)
+PROBE_UNARY(approx_lg2, "lg2.approx.f32", "f", float)
+PROBE_UNARY(approx_rcp, "rcp.approx.f32", "f", float)
+PROBE_UNARY(approx_rsqrt, "rsqrt.approx.f32", "f", float)
+PROBE_UNARY(approx_sqrt, "sqrt.approx.f32", "f", float)
+PROBE_UNARY(approx_sin, "sin.approx.f32", "f", float)
+PROBE_UNARY(approx_cos, "cos.approx.f32", "f", float)
+PROBE_UNARY(approx_tanh, "tanh.approx.f32", "f", float)
 
 // Six words out for each word in; its neighbour is the second operand.
 extern "C" __global__ void convert(const u32 *in, u32 *out, int cases)
@@ -34,13 +46,12 @@ extern "C" __global__ void convert(const u32 *in, u32 *out, int cases)
     }
     float a = __uint_as_float(in[n]), b = __uint_as_float(in[n ^ 1]);
     u32 *to = out + n * 6;
-    to[0] = ASM2("cvt.rn.satfinite.e4m3x2.f32", a, b) |
-            (u32)ASM2("cvt.rn.satfinite.e5m2x2.f32", a, b) << 16;
-    to[1] = ASM2W("cvt.rn.bf16x2.f32", a, b);
-    to[2] = ASM2W("cvt.rn.f16x2.f32", a, b);
-    to[3] = ASM2W("cvt.rn.relu.bf16x2.f32", a, b);
-    to[4] = ASM1("cvt.rna.tf32.f32", "r", u32, a);
-    to[5] = ASM1("cvt.rni.s32.f32", "r", u32, a);
+    to[0] = to_e4m3(a, b) | to_e5m2(a, b) << 16;
+    to[1] = to_bf16(a, b);
+    to[2] = to_f16(a, b);
+    to[3] = to_bf16_relu(a, b);
+    to[4] = to_tf32(a);
+    to[5] = to_s32(a);
 }
 
 // Every pair of fp8 codes that a 16-bit word holds, widened.
@@ -67,14 +78,14 @@ extern "C" __global__ void approximate(const u32 *in, u32 *out, int cases)
     }
     float a = __uint_as_float(in[n]), b = __uint_as_float(in[n ^ 1]), d;
     u32 *to = out + n * 9;
-    to[0] = bits(ASM1("ex2.approx.f32", "f", float, a));
-    to[1] = bits(ASM1("lg2.approx.f32", "f", float, a));
-    to[2] = bits(ASM1("rcp.approx.f32", "f", float, a));
-    to[3] = bits(ASM1("rsqrt.approx.f32", "f", float, a));
-    to[4] = bits(ASM1("sqrt.approx.f32", "f", float, a));
-    to[5] = bits(ASM1("sin.approx.f32", "f", float, a));
-    to[6] = bits(ASM1("cos.approx.f32", "f", float, a));
-    to[7] = bits(ASM1("tanh.approx.f32", "f", float, a));
+    to[0] = bits(approx_ex2(a));
+    to[1] = bits(approx_lg2(a));
+    to[2] = bits(approx_rcp(a));
+    to[3] = bits(approx_rsqrt(a));
+    to[4] = bits(approx_sqrt(a));
+    to[5] = bits(approx_sin(a));
+    to[6] = bits(approx_cos(a));
+    to[7] = bits(approx_tanh(a));
     asm volatile("div.full.f32 %0, %1, %2;" : "=f"(d) : "f"(a), "f"(b));
     to[8] = bits(d);
 }
