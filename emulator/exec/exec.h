@@ -16,6 +16,8 @@ typedef struct exec_row {
 } exec_row;
 
 const exec_row *exec_table(size_t *len);
+/* rare.c: forms that are not worth three builds. */
+const exec_row *exec_table_rare(size_t *len);
 
 /* The variants: the same source compiled for other instruction sets. */
 const exec_row *exec_table_baseline(size_t *len);

@@ -6,6 +6,10 @@
 #include "emulator/exec/exec.h"
 #include "emulator/exec/math.h"
 
+#ifndef EXEC_ROWS
+#define EXEC_ROWS "emulator/exec/rows.def"
+#endif
+
 typedef uint8_t u8;
 typedef uint16_t u16;
 typedef uint32_t u32;
@@ -127,9 +131,24 @@ typedef double f64;
         const A *pa = EXEC_SOURCE(A, 2);                                                           \
         EXEC_LANES(const A a = pa[lane]; d[lane] = (D)(first); e[lane] = (D)(second);)             \
     }
-#include "emulator/exec/integer.def"
-#include "emulator/exec/float.def"
-#include "emulator/exec/convert.def"
+/* d and a carry out of f(a, b, c, carry in), which is one bit wider than d: W holds it */
+#define CARRY(id, names, sig, D, W, arity, expression)                                             \
+    EXEC_BEGIN(id)                                                                                 \
+    {                                                                                              \
+        D *d = EXEC_RESULT(D, 0);                                                                  \
+        const D *pa = EXEC_SOURCE(D, 2), *pb = EXEC_SOURCE(D, 3), *pc = EXEC_SOURCE(D, 1 + arity); \
+        const u32 in = *machine_r32(w, i->o[2 + arity]);                                           \
+        u32 out = 0;                                                                               \
+        for (EACH_LANE(lane, mask)) {                                                              \
+            const W a = pa[lane], b = pb[lane], c = pc[lane], carry = in >> lane & 1;              \
+            const W r = (expression);                                                              \
+            (void)c;                                                                               \
+            d[lane] = (D)r;                                                                        \
+            out |= (u32)(r >> (8 * sizeof(D)) & 1) << lane;                                        \
+        }                                                                                          \
+        machine_set_predicate(w, i->o[1], out, mask);                                              \
+    }
+#include EXEC_ROWS
 #undef U
 #undef B
 #undef T
@@ -139,6 +158,7 @@ typedef double f64;
 #undef PP
 #undef SEL
 #undef D2
+#undef CARRY
 
 #define EXEC_ROW(id, names, sig, pipe, taint) {names, sig, id, PIPE_##pipe, taint},
 #define U(id, names, sig, pipe, ...)          EXEC_ROW(id, names, sig, pipe, TAINT_UNION)
@@ -150,11 +170,10 @@ typedef double f64;
 #define PP(id, names, sig, ...)               EXEC_ROW(id, names, sig, ALU, TAINT_UNION)
 #define SEL(id, names, sig, ...)              EXEC_ROW(id, names, sig, ALU, TAINT_SELECT)
 #define D2(id, names, sig, ...)               EXEC_ROW(id, names, sig, ALU, TAINT_UNION)
+#define CARRY(id, names, sig, ...)            EXEC_ROW(id, names, sig, ALU, TAINT_UNION)
 
 static const exec_row rows[] = {
-#include "emulator/exec/integer.def"
-#include "emulator/exec/float.def"
-#include "emulator/exec/convert.def"
+#include EXEC_ROWS
 };
 
 const exec_row *EXEC_TABLE(size_t *len)

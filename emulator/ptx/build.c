@@ -144,6 +144,11 @@ static uint32_t named(ptx_builder *b, const ptx_operand *o, uint32_t width)
 {
     ptx_symbol *s = ptx_symbol_find(b, o->name, b->scope);
 
+    if (s != NULL && s->kind == SYMBOL_REGISTER && s->width == 16) {
+        ptx_build_fail(b, HONE_BAD_TEXT, "\"%.*s\" has 128 bits",
+                       (int)(o->name.len < 80 ? o->name.len : 80), o->name.at);
+        return 0;
+    }
     if (s != NULL && s->kind == SYMBOL_REGISTER) {
         return (uint32_t)s->value;
     }
@@ -216,6 +221,22 @@ uint32_t ptx_build_source(ptx_builder *b, const ptx_operand *o, uint32_t width)
     return 0;
 }
 
+void ptx_build_pair(ptx_builder *b, const ptx_operand *o, uint32_t out[2])
+{
+    ptx_symbol *s = o->kind == PTX_OPERAND_NAME ? ptx_symbol_find(b, o->name, b->scope) : NULL;
+
+    out[0] = out[1] = 0;
+    if (o->kind == PTX_OPERAND_SINK) {
+        out[0] = ptx_build_vreg(b, 8);
+        out[1] = ptx_build_vreg(b, 8);
+    } else if (s != NULL && s->kind == SYMBOL_REGISTER && s->width == 16) {
+        out[0] = (uint32_t)s->value;
+        out[1] = (uint32_t)s->value + 1;
+    } else {
+        ptx_build_fail(b, HONE_BAD_TEXT, "a register of 128 bits is expected");
+    }
+}
+
 uint32_t ptx_build_result(ptx_builder *b, const ptx_operand *o, uint32_t width, bool is_signed)
 {
     if (o->kind == PTX_OPERAND_SINK) {
@@ -226,7 +247,7 @@ uint32_t ptx_build_result(ptx_builder *b, const ptx_operand *o, uint32_t width, 
         ptx_build_fail(b, HONE_BAD_TEXT, "the result is not a declared register");
         return 0;
     }
-    uint32_t v = (uint32_t)s->value, have = b->vregs[v].width;
+    uint32_t v = (uint32_t)s->value, have = s->width == 16 ? 16 : b->vregs[v].width;
     if (have == width) {
         return v;
     }
@@ -252,8 +273,8 @@ uint32_t ptx_build_address(ptx_builder *b, const ptx_operand *o, int64_t *offset
         uint32_t v = (uint32_t)s->value;
         *offset = a->offset;
         *flags |= b->vregs[v].width == 8 ? FLAG_ADDRESS64 : 0;
-        if (b->vregs[v].width == 0) {
-            ptx_build_fail(b, HONE_BAD_TEXT, "a predicate is no address");
+        if (b->vregs[v].width == 0 || s->width == 16) {
+            ptx_build_fail(b, HONE_BAD_TEXT, "a predicate or 128 bits are no address");
         }
         return v;
     }

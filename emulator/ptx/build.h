@@ -100,6 +100,7 @@ typedef struct ptx_builder {
     uint32_t static_shared, local_bytes, params_bytes;
 
     const ptx_statement *statement;
+    uint32_t carry; /* 1 + vreg of the carry flag, once it is used */
     uint32_t guard; /* vreg or MACHINE_NONE */
     bool guard_negated;
     uint32_t call_depth; /* functions being inlined around the statement */
@@ -136,7 +137,17 @@ instruction *ptx_build_helper(ptx_builder *b, const char *name, const uint32_t *
 instruction *ptx_build_control(ptx_builder *b, execute run, machine_flow flow, uint32_t results,
                                uint32_t sources, const uint32_t *operands);
 const exec_row *ptx_build_find(const ptx_builder *b, ptx_text name);
+/* A 128-bit register as the two of 64 bits that it is made of. */
+void ptx_build_pair(ptx_builder *b, const ptx_operand *o, uint32_t out[2]);
 void ptx_build_close(ptx_builder *b);
+
+/* decode_alu.c: rows of the .def files by the form's own name. */
+enum { PTX_ROW_BYTES = 96 };
+ptx_text ptx_form_row(const ptx_form *f, char name[PTX_ROW_BYTES]); /* base.part.part */
+uint32_t ptx_row_width(char kind); /* of a letter of a row's signature */
+instruction *ptx_build_row(ptx_builder *b, const exec_row *row, const uint32_t *operands);
+/* "step.type" of v in a new register: flush, saturate, relu, abs. */
+uint32_t ptx_build_step(ptx_builder *b, const char *step, ptx_text type, uint32_t v);
 
 /* decode_memory.c: what an access is, and how it gets into its instruction (NULL: no harm). */
 typedef struct ptx_access {

@@ -221,6 +221,8 @@ static hone_status make_kernels(ptx_module *m, const ptx_tree *t, ptx_report *re
     }
     rows = exec_table(&len);
     add_table(ops, rows, len);
+    rows = exec_table_rare(&len);
+    add_table(ops, rows, len);
     rows = exec_round_table(&len);
     add_table(ops, rows, len);
     for (const ptx_function *f = t->functions; f != NULL; f = f->next) {

@@ -41,6 +41,21 @@ static ptx_symbol *find_here(ptx_builder *b, ptx_text name, uint32_t scope)
     return NULL;
 }
 
+/* 128 bits are two registers of 64, one after the other. */
+static uint32_t add_register(ptx_builder *b, ptx_text name, uint8_t width)
+{
+    uint32_t v = ptx_build_vreg(b, width == 16 ? 8 : width);
+
+    if (width == 16) {
+        ptx_build_vreg(b, 8);
+    }
+    uint32_t made = ptx_symbol_add(b, name, SYMBOL_REGISTER, v);
+    if (b->status == HONE_OK) {
+        b->symbols[made].width = width;
+    }
+    return made;
+}
+
 /* %r17 of `.reg .b32 %r<99>`: made when it is first met, so that a huge count costs nothing. */
 static ptx_symbol *find_member(ptx_builder *b, ptx_text name, uint32_t scope)
 {
@@ -59,7 +74,7 @@ static ptx_symbol *find_member(ptx_builder *b, ptx_text name, uint32_t scope)
     uint32_t inner = b->scope;
     uint8_t width = family->width;
     b->scope = scope;
-    uint32_t made = ptx_symbol_add(b, name, SYMBOL_REGISTER, ptx_build_vreg(b, width));
+    uint32_t made = add_register(b, name, width);
     b->scope = inner;
     return b->status == HONE_OK ? &b->symbols[made] : NULL;
 }
@@ -118,14 +133,13 @@ static const ptx_symbol *find_shared(const ptx_builder *b, const ptx_variable *v
 
 void ptx_symbol_declare(ptx_builder *b, const ptx_variable *v, bool is_register)
 {
-    uint8_t width = v->element_bytes == 0 ? 0 : v->element_bytes <= 4 ? 4 : 8;
+    uint8_t width = v->element_bytes == 0   ? 0
+                    : v->element_bytes <= 4 ? 4
+                    : v->element_bytes <= 8 ? 8
+                                            : 16;
     ptx_space space = v->space;
     uint64_t value = 0;
 
-    if (is_register && v->element_bytes > 8) {
-        ptx_build_fail(b, HONE_UNSUPPORTED, "128-bit registers");
-        return;
-    }
     if (is_register && v->is_family) {
         uint32_t s = ptx_symbol_add(b, v->name, SYMBOL_FAMILY, v->count);
         if (b->status == HONE_OK) {
@@ -134,7 +148,7 @@ void ptx_symbol_declare(ptx_builder *b, const ptx_variable *v, bool is_register)
         return;
     }
     if (is_register) {
-        ptx_symbol_add(b, v->name, SYMBOL_REGISTER, ptx_build_vreg(b, width));
+        add_register(b, v->name, width);
         return;
     }
     const ptx_symbol *before = space == PTX_SHARED ? find_shared(b, v) : NULL;
