@@ -5,6 +5,16 @@
 
 #include <string.h>
 
+static exec_atomic_kind atomic_kind(const instruction *i)
+{
+    return (exec_atomic_kind)(i->kind & 15);
+}
+
+static exec_atomic_type atomic_type(const instruction *i)
+{
+    return (exec_atomic_type)(i->kind >> 4);
+}
+
 static uint64_t add_floats(exec_atomic_type type, uint64_t old, uint64_t b)
 {
     double x, y;
@@ -47,7 +57,7 @@ static uint64_t extreme_half(exec_atomic_type type, bool max, uint32_t old, uint
 
 static uint64_t extreme(const instruction *i, bool max, uint64_t old, uint64_t b)
 {
-    exec_atomic_type type = (exec_atomic_type)i->elements;
+    exec_atomic_type type = atomic_type(i);
     bool less =
         i->element_bytes == 8
             ? (type == ATOMIC_SIGNED ? (int64_t)b < (int64_t)old : b < old)
@@ -62,11 +72,11 @@ static uint64_t extreme(const instruction *i, bool max, uint64_t old, uint64_t b
     return less != max ? b : old;
 }
 
-static uint64_t combine(const instruction *i, uint64_t old, uint64_t b, uint64_t c)
+static uint64_t combine(const instruction *i, uint64_t old, uint64_t b)
 {
-    switch ((exec_atomic_kind)i->kind) {
+    switch (atomic_kind(i)) {
     case ATOMIC_ADD:
-        return add_floats((exec_atomic_type)i->elements, old, b);
+        return add_floats(atomic_type(i), old, b);
     case ATOMIC_MIN:
         return extreme(i, false, old, b);
     case ATOMIC_MAX:
@@ -79,8 +89,8 @@ static uint64_t combine(const instruction *i, uint64_t old, uint64_t b, uint64_t
         return old ^ b;
     case ATOMIC_EXCH:
         return b;
-    case ATOMIC_CAS:
-        return old == b ? c : old;
+    case ATOMIC_CAS: /* one_element */
+        break;
     case ATOMIC_INC:
         return (uint32_t)old >= (uint32_t)b ? 0 : old + 1;
     case ATOMIC_DEC:
@@ -98,20 +108,44 @@ static uint64_t value_of(const warp *w, const instruction *i, uint32_t operand, 
     return i->element_bytes == 2 ? v & 0xffff : v;
 }
 
-static void one_lane(warp *w, const instruction *i, uint32_t lane, const access_window *win)
+/* One element of one lane; cas of 128 bits compares both of its elements (`equal`). */
+static void one_element(warp *w, const instruction *i, uint32_t lane, uint32_t e, uint8_t *at,
+                        bool equal)
 {
     const uint32_t *s = i->o + i->results;
-    uint8_t *at = win->data + win->at[lane];
-    uint64_t old = 0, b = value_of(w, i, s[1], lane);
-    uint64_t c = i->sources > 2 ? value_of(w, i, s[2], lane) : 0;
+    uint64_t old = 0, b = value_of(w, i, s[1 + e], lane);
 
     memcpy(&old, at, i->element_bytes);
-    uint64_t value = combine(i, old, b, c);
+    uint64_t value = atomic_kind(i) == ATOMIC_CAS
+                         ? (equal ? value_of(w, i, s[1 + i->elements + e], lane) : old)
+                         : combine(i, old, b);
     memcpy(at, &value, i->element_bytes);
     if (i->results > 0 && i->element_bytes == 8) {
-        machine_r64(w, i->o[0])[lane] = old;
+        machine_r64(w, i->o[e])[lane] = old;
     } else if (i->results > 0) {
-        machine_r32(w, i->o[0])[lane] = (uint32_t)old;
+        machine_r32(w, i->o[e])[lane] = (uint32_t)old;
+    }
+}
+
+static bool all_equal(const warp *w, const instruction *i, uint32_t lane, const uint8_t *at)
+{
+    bool equal = true;
+
+    for (uint32_t e = 0; e < i->elements; e++) {
+        uint64_t old = 0;
+        memcpy(&old, at + e * i->element_bytes, i->element_bytes);
+        equal = equal && old == value_of(w, i, i->o[i->results + 1u + e], lane);
+    }
+    return equal;
+}
+
+static void one_lane(warp *w, const instruction *i, uint32_t lane, const access_window *win)
+{
+    uint8_t *at = win->data + win->at[lane];
+    bool equal = atomic_kind(i) == ATOMIC_CAS && all_equal(w, i, lane, at);
+
+    for (uint32_t e = 0; e < i->elements; e++) {
+        one_element(w, i, lane, e, at + e * i->element_bytes, equal);
     }
 }
 
@@ -119,26 +153,29 @@ static void one_lane(warp *w, const instruction *i, uint32_t lane, const access_
  * unwritten. */
 static void one_shadow(warp *w, const instruction *i, uint32_t lane, const access_window *win)
 {
+    uint32_t size = (uint32_t)i->element_bytes * i->elements;
     uint8_t *shadow = win->shadow + win->at[lane];
-    bool written = access_written(shadow, i->element_bytes);
+    bool written = access_written(shadow, size);
 
-    if (i->kind == ATOMIC_EXCH) {
-        memset(shadow, 1, i->element_bytes);
+    if (atomic_kind(i) == ATOMIC_EXCH) {
+        memset(shadow, 1, size);
     }
     w->tainted |= !written && machine_checks(w, HONE_EMU_CHECK_UNINITIALISED);
-    if (w->tainted && i->results > 0) {
-        taint_set(w, i->o[0], written ? 0 : MACHINE_ALL, UINT32_C(1) << lane);
+    for (uint32_t e = 0; w->tainted && e < i->results; e++) {
+        taint_set(w, i->o[e], written ? 0 : MACHINE_ALL, UINT32_C(1) << lane);
     }
 }
 
 static void count(warp *w, const instruction *i, const uint64_t *address, uint32_t lanes,
                   ptx_space space)
 {
+    uint32_t size = (uint32_t)i->element_bytes * i->elements;
+
     w->run->counters.atomics++;
     if (space == PTX_GLOBAL) {
-        access_count_global(w, i, address, lanes, i->element_bytes, true);
+        access_count_global(w, i, address, lanes, size, true);
     } else if (space == PTX_SHARED) {
-        access_count_shared(w, address, lanes, i->element_bytes);
+        access_count_shared(w, address, lanes, size);
         w->run->counters.shared_store_requests++;
     }
 }
@@ -146,11 +183,11 @@ static void count(warp *w, const instruction *i, const uint64_t *address, uint32
 void exec_atomic(warp *w, const instruction *i, uint32_t mask)
 {
     uint64_t address[MACHINE_LANES];
-    uint32_t left = mask;
+    uint32_t left = mask, size = (uint32_t)i->element_bytes * i->elements;
     access_window win;
     ptx_space space = PTX_GLOBAL;
 
-    if (!access_addresses(w, i, i->o[i->results], mask, i->element_bytes, address)) {
+    if (!access_addresses(w, i, i->o[i->results], mask, size, address)) {
         return;
     }
     for (uint32_t s = 1; s < i->sources; s++) {
@@ -159,7 +196,7 @@ void exec_atomic(warp *w, const instruction *i, uint32_t mask)
         }
     }
     while (left != 0) {
-        uint32_t lanes = access_open(w, i, address, left, i->element_bytes, &space, &win);
+        uint32_t lanes = access_open(w, i, address, left, size, &space, &win);
         if (lanes == 0) {
             return;
         }

@@ -53,7 +53,9 @@ void exec_nothing(warp *w, const instruction *i, uint32_t mask);
 void exec_trap(warp *w, const instruction *i, uint32_t mask);
 void exec_assert(warp *w, const instruction *i, uint32_t mask);
 
-/* Of exec_atomic: `kind`. */
+/* Of exec_atomic: `kind` holds an operation and how the bytes are read; `elements` of them lie one
+ * after the other, of which 128 bits are two. */
+#define EXEC_ATOMIC(kind, type) ((kind) | (type) << 4)
 typedef enum exec_atomic_kind {
     ATOMIC_ADD,
     ATOMIC_MIN,
@@ -66,7 +68,6 @@ typedef enum exec_atomic_kind {
     ATOMIC_INC,
     ATOMIC_DEC,
 } exec_atomic_kind;
-/* and `elements`: how the bytes are read */
 typedef enum exec_atomic_type {
     ATOMIC_UNSIGNED,
     ATOMIC_SIGNED,

@@ -86,6 +86,17 @@ static void drop_hints(ptx_form *f)
     f->parts_len = kept;
 }
 
+/* The last part of the mnemonic. */
+static ptx_text type_of(const ptx_statement *s)
+{
+    size_t at = s->name.len;
+
+    while (at > 0 && s->name.at[at - 1] != '.') {
+        at--;
+    }
+    return (ptx_text){s->name.at + at, s->name.len - at};
+}
+
 /* {space}{hints}{.vN}.type; false when a part is left over. */
 static bool read_access(ptx_form *f, ptx_access *out)
 {
@@ -102,7 +113,33 @@ static bool read_access(ptx_form *f, ptx_access *out)
                                              : 1;
     out->bytes = (uint32_t)bytes;
     out->is_signed = type.len > 0 && *type.at == 's';
-    return f->parts_len == 1 && bytes >= 1 && bytes <= 8 && out->bytes * out->elements <= 32;
+    if (bytes == 16) { /* its register is a pair of 64 bits */
+        out->bytes = 8;
+        out->elements *= 2;
+    }
+    return f->parts_len == 1 && bytes >= 1 && bytes <= 16 && out->bytes * out->elements <= 32;
+}
+
+/* The registers that an access moves. */
+static bool take_values(ptx_builder *b, const ptx_access *a, const ptx_operand *value, bool results,
+                        uint32_t out[ELEMENTS])
+{
+    const ptx_operand *items = NULL;
+    bool pairs = ptx_text_is(type_of(b->statement), "b128");
+    uint32_t len = pairs ? a->elements / 2 : a->elements, width = a->bytes == 8 ? 8 : 4;
+
+    if (!ptx_build_elements(value, len, &items)) {
+        return false;
+    }
+    for (uint32_t n = 0; n < len; n++) {
+        if (pairs) {
+            ptx_build_pair(b, &items[n], out + 2 * n);
+        } else {
+            out[n] = results ? ptx_build_result(b, &items[n], width, a->is_signed)
+                             : ptx_build_source(b, &items[n], width);
+        }
+    }
+    return true;
 }
 
 bool ptx_build_elements(const ptx_operand *o, uint32_t n, const ptx_operand **items)
@@ -161,20 +198,16 @@ static bool load_kernel_param(ptx_builder *b, const ptx_access *a, const ptx_ope
 bool ptx_decode_load(ptx_builder *b, ptx_form *f)
 {
     const ptx_statement *s = b->statement;
-    const ptx_operand *items = NULL;
     ptx_access a = {0};
     uint32_t o[ELEMENTS + 1];
     uint8_t flags = 0;
     int64_t offset = 0;
 
     if (!read_access(f, &a) || s->operands_len < 2 ||
-        !ptx_build_elements(&s->operands[0], a.elements, &items)) {
+        !take_values(b, &a, &s->operands[0], true, o)) {
         return false;
     }
     settle_param_space(b, &s->operands[1], &a);
-    for (uint32_t n = 0; n < a.elements; n++) {
-        o[n] = ptx_build_result(b, &items[n], a.bytes == 8 ? 8 : 4, a.is_signed);
-    }
     if (a.space == PTX_PARAM && s->operands[1].items_len > 0 &&
         load_kernel_param(b, &a, &s->operands[1], o)) {
         return true;
@@ -187,21 +220,17 @@ bool ptx_decode_load(ptx_builder *b, ptx_form *f)
 bool ptx_decode_store(ptx_builder *b, ptx_form *f)
 {
     const ptx_statement *s = b->statement;
-    const ptx_operand *items = NULL;
     ptx_access a = {0};
     uint32_t o[ELEMENTS + 1];
     uint8_t flags = 0;
     int64_t offset = 0;
 
     if (ptx_form_has(f, "async") || !read_access(f, &a) || s->operands_len < 2 ||
-        !ptx_build_elements(&s->operands[1], a.elements, &items)) {
+        !take_values(b, &a, &s->operands[1], false, o + 1)) {
         return false;
     }
     settle_param_space(b, &s->operands[0], &a);
     o[0] = ptx_build_address(b, &s->operands[0], &offset, &flags);
-    for (uint32_t n = 0; n < a.elements; n++) {
-        o[1 + n] = ptx_build_source(b, &items[n], a.bytes == 8 ? 8 : 4);
-    }
     ptx_build_access(ptx_build_emit(b, exec_store, 0, 1 + a.elements, o), &a, flags, offset);
     return true;
 }
@@ -255,49 +284,103 @@ static bool atomic_exists(exec_atomic_kind kind, exec_atomic_type type, uint32_t
     return integer ? bytes <= 8 : kind == ATOMIC_ADD || kind == ATOMIC_EXCH;
 }
 
+/* {.v2|.v4|.v8} of a vector operation: only floats add, and halves compare. */
+static uint32_t take_vector(ptx_form *f)
+{
+    return ptx_form_take(f, "v2") ? 2 : ptx_form_take(f, "v4") ? 4 : ptx_form_take(f, "v8") ? 8 : 1;
+}
+
+static bool vector_exists(exec_atomic_kind kind, exec_atomic_type type, uint32_t bytes,
+                          uint32_t elements)
+{
+    bool adds = kind == ATOMIC_ADD && type >= ATOMIC_F32 && type != ATOMIC_F64;
+    bool compares = type >= ATOMIC_F16 && (kind == ATOMIC_MIN || kind == ATOMIC_MAX);
+
+    return elements == 1 || ((adds || compares) && bytes * elements <= 16);
+}
+
+typedef struct atomic_form {
+    ptx_access access;
+    exec_atomic_kind kind;
+    exec_atomic_type type;
+    uint32_t values, values_at; /* source operands, and where they begin in the statement */
+    bool wide;                  /* .b128: pairs of registers */
+} atomic_form;
+
+static bool read_atomic(const ptx_builder *b, ptx_form *f, atomic_form *out)
+{
+    ptx_text type = ptx_form_type(f);
+    int bytes = ptx_parse_type_bytes(type);
+    bool returns = ptx_text_is(f->base, "atom");
+    ptx_access *a = &out->access;
+
+    take_space(f, &a->space);
+    a->order = (uint8_t)(ORDER_STRONG | ptx_form_order(f, &a->scope));
+    drop_hints(f);
+    bool policy = ptx_form_take(f, "L2::cache_hint"); /* its operand comes last */
+    a->elements = take_vector(f);
+    if (bytes < 2 || !take_atomic_kind(f, &out->kind) || f->parts_len != 1) {
+        return false;
+    }
+    out->type = atomic_type(type);
+    out->wide = bytes == 16;
+    a->bytes = (uint32_t)(bytes == 16 ? 8 : bytes);
+    out->values = out->kind == ATOMIC_CAS ? 2 : 1;
+    out->values_at = (returns ? 1 : 0) + 1;
+    if (out->wide) {
+        a->elements = 2;
+        return returns && (out->kind == ATOMIC_CAS || out->kind == ATOMIC_EXCH) &&
+               b->statement->operands_len == out->values_at + out->values;
+    }
+    return atomic_exists(out->kind, out->type, a->bytes) &&
+           vector_exists(out->kind, out->type, a->bytes, a->elements) &&
+           b->statement->operands_len == out->values_at + out->values + policy;
+}
+
+/* Results, address, then each operand's elements. */
 bool ptx_decode_atomic(ptx_builder *b, ptx_form *f)
 {
     const ptx_statement *s = b->statement;
-    bool returns = ptx_text_is(f->base, "atom");
-    ptx_text type = ptx_form_type(f);
-    int bytes = ptx_parse_type_bytes(type);
-    exec_atomic_kind kind = ATOMIC_ADD;
-    ptx_access a = {.elements = 1};
-    uint32_t o[4] = {0}, n = 0, results = returns ? 1 : 0;
+    atomic_form form = {0};
+    uint32_t o[3 * ELEMENTS + 1] = {0}, n = 0;
     uint8_t flags = 0;
     int64_t offset = 0;
 
-    take_space(f, &a.space);
-    a.order = (uint8_t)(ORDER_STRONG | ptx_form_order(f, &a.scope));
-    drop_hints(f);
-    if (bytes < 2 || !take_atomic_kind(f, &kind) || f->parts_len != 1) {
+    if (!read_atomic(b, f, &form)) {
         return false;
     }
-    a.bytes = (uint32_t)bytes;
-    uint32_t values = kind == ATOMIC_CAS ? 2 : 1, width = a.bytes == 8 ? 8 : 4;
-    if (!atomic_exists(kind, atomic_type(type), a.bytes) ||
-        s->operands_len != results + 1 + values) {
+    uint32_t elements = form.access.elements, results = form.values_at == 2 ? elements : 0;
+    if (results > 0 && !take_values(b, &form.access, &s->operands[0], true, o)) {
         return false;
     }
-    if (returns) {
-        o[n++] = ptx_build_result(b, &s->operands[0], width, false);
+    n = results;
+    o[n++] = ptx_build_address(b, &s->operands[form.values_at - 1], &offset, &flags);
+    for (uint32_t v = 0; v < form.values; v++) {
+        if (!take_values(b, &form.access, &s->operands[form.values_at + v], false, o + n)) {
+            return false;
+        }
+        n += elements;
     }
-    o[n++] = ptx_build_address(b, &s->operands[results], &offset, &flags);
-    for (uint32_t v = 0; v < values; v++) {
-        o[n++] = ptx_build_source(b, &s->operands[results + 1 + v], width);
-    }
-    instruction *i = ptx_build_emit(b, exec_atomic, results, 1 + values, o);
-    ptx_build_access(i, &a, flags, offset);
+    instruction *i = ptx_build_emit(b, exec_atomic, results, n - results, o);
+    ptx_build_access(i, &form.access, flags, offset);
     if (i != NULL) {
-        i->kind = (uint8_t)kind;
-        i->elements = (uint8_t)atomic_type(type);
+        i->kind = (uint8_t)EXEC_ATOMIC(form.kind, form.type);
     }
     return true;
 }
 
+/* createpolicy.*: an opaque value; caches are not modelled, so that all policies are one. */
 bool ptx_decode_createpolicy(ptx_builder *b, ptx_form *f)
 {
-    (void)b;
-    (void)f;
-    return false;
+    const ptx_statement *s = b->statement;
+    bool fractional = ptx_form_has(f, "fractional"), range = ptx_form_has(f, "range");
+    uint32_t most = fractional ? 2 : range ? 4 : 2;
+
+    if ((!fractional && !range && !ptx_form_has(f, "cvt")) || s->operands_len < 1 ||
+        s->operands_len > most) {
+        return false;
+    }
+    uint32_t d = ptx_build_result(b, &s->operands[0], 8, false);
+    ptx_build_op(b, "mov.b64", (uint32_t[]){d, ptx_build_constant(b, 0, 8)});
+    return true;
 }
