@@ -4,8 +4,6 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { NAME_BYTES = 96 };
-
 static bool is_float(ptx_text t)
 {
     return ptx_text_is(t, "f32") || ptx_text_is(t, "f64") || ptx_text_is(t, "f16") ||
@@ -29,9 +27,9 @@ static const char *take_integer_rounding(ptx_form *f)
     return NULL;
 }
 
-static void name_row(char name[NAME_BYTES], const char *base, ptx_text d, ptx_text s)
+static void name_row(char name[PTX_ROW_BYTES], const char *base, ptx_text d, ptx_text s)
 {
-    snprintf(name, NAME_BYTES, "%s.%.*s%s%.*s", base, (int)(d.len < 20 ? d.len : 20), d.at,
+    snprintf(name, PTX_ROW_BYTES, "%s.%.*s%s%.*s", base, (int)(d.len < 20 ? d.len : 20), d.at,
              s.len > 0 ? "." : "", (int)(s.len < 20 ? s.len : 20), s.at);
 }
 
@@ -62,7 +60,7 @@ static uint32_t float_source(ptx_builder *b, ptx_text *type, bool flush)
 /* Float to an integral value, and on to an integer. */
 static bool decode_round(ptx_builder *b, const char *mode, ptx_text d, ptx_text s, bool flush)
 {
-    char name[NAME_BYTES];
+    char name[PTX_ROW_BYTES];
     bool half = ptx_text_is(s, "f16") || ptx_text_is(s, "bf16");
     ptx_text from = s;
     bool to_float = is_float(d);
@@ -92,7 +90,7 @@ static bool decode_round(ptx_builder *b, const char *mode, ptx_text d, ptx_text 
 /* Saturation to [0, 1] comes before the narrowing: the bounds are exact in every type. */
 static bool decode_saturated(ptx_builder *b, const char *base, ptx_text d, ptx_text s, bool flush)
 {
-    char name[NAME_BYTES];
+    char name[PTX_ROW_BYTES];
     ptx_text from = s;
     uint32_t v = float_source(b, &from, flush);
     uint32_t t = ptx_build_vreg(b, 4);
@@ -116,33 +114,65 @@ static bool decode_saturated(ptx_builder *b, const char *base, ptx_text d, ptx_t
     return true;
 }
 
+/* What a row lacks becomes steps: .relu on floats that come in or halves that go out, .satfinite as
+ * a clamp of what comes in. */
+typedef struct steps {
+    bool flush, relu, clamp;
+    ptx_text from, to;
+} steps;
+
+static const exec_row *find_direct(ptx_builder *b, ptx_form *f, steps *st)
+{
+    char name[PTX_ROW_BYTES];
+    const exec_row *row = ptx_build_find(b, ptx_form_row(f, name));
+    bool wide = ptx_text_is(st->to, "f16") || ptx_text_is(st->to, "bf16") ||
+                ptx_text_is(st->to, "f16x2") || ptx_text_is(st->to, "bf16x2") ||
+                ptx_text_is(st->to, "tf32");
+
+    if (row == NULL && ptx_form_take(f, "relu")) {
+        st->relu = true;
+        row = ptx_build_find(b, ptx_form_row(f, name));
+    }
+    if (row == NULL && wide && ptx_text_is(st->from, "f32") && ptx_form_take(f, "satfinite")) {
+        st->clamp = true;
+        row = ptx_build_find(b, ptx_form_row(f, name));
+    }
+    return row;
+}
+
+static uint32_t prepared(ptx_builder *b, const steps *st, uint32_t v)
+{
+    bool single = ptx_text_is(st->from, "f32");
+
+    v = st->flush && single ? ptx_build_step(b, "flush", st->from, v) : v;
+    if (st->relu && (single || ptx_text_is(st->from, "f16x2") || ptx_text_is(st->from, "bf16x2"))) {
+        v = ptx_build_step(b, "relu", st->from, v);
+    }
+    return st->clamp ? ptx_build_step(b, "clamp", st->to, v) : v;
+}
+
 static bool decode_direct(ptx_builder *b, ptx_form *f, bool flush)
 {
-    const ptx_statement *st = b->statement;
-    char name[NAME_BYTES] = "cvt";
-    size_t used = 3;
+    const ptx_statement *s = b->statement;
+    steps st = {.flush = flush, .from = ptx_form_type(f), .to = f->parts[f->parts_len - 2]};
+    const exec_row *row = find_direct(b, f, &st);
+    uint32_t o[4] = {0};
 
-    for (uint32_t n = 0; n < f->parts_len; n++) {
-        int len = (int)(f->parts[n].len < 20 ? f->parts[n].len : 20);
-        used += (size_t)snprintf(name + used, NAME_BYTES - used, ".%.*s", len, f->parts[n].at);
-        used = used < NAME_BYTES ? used : NAME_BYTES - 1;
-    }
-    const exec_row *row = ptx_build_find(b, (ptx_text){name, used});
-    if (row == NULL || st->operands_len != strlen(row->signature) - 1) {
+    if (row == NULL || s->operands_len != strlen(row->signature) - 1 || s->operands_len > 4) {
         return false;
     }
-    uint32_t o[3] = {0};
-    for (uint32_t n = 1; n < st->operands_len; n++) {
-        o[n] = ptx_build_source(b, &st->operands[n], row->signature[1 + n] == 'd' ? 8 : 4);
-        if (flush && ptx_text_is(ptx_form_type(f), "f32")) {
-            uint32_t t = ptx_build_vreg(b, 4);
-            ptx_build_helper(b, "flush.f32", (uint32_t[]){t, o[n]});
-            o[n] = t;
+    for (uint32_t n = 1; n < s->operands_len; n++) {
+        uint32_t v = ptx_build_source(b, &s->operands[n], ptx_row_width(row->signature[1 + n]));
+        o[n] = prepared(b, &st, v);
+    }
+    o[0] = ptx_build_result(b, &s->operands[0], ptx_row_width(row->signature[0]), *st.to.at == 's');
+    ptx_build_row(b, row, o);
+    if (st.relu && ptx_text_is(st.to, "f16x2")) {
+        instruction *i = ptx_build_op(b, "relu.f16x2", (uint32_t[]){o[0], o[0]});
+        if (i != NULL) {
+            i->flags |= FLAG_HIDDEN;
         }
     }
-    ptx_text d = f->parts[f->parts_len - 2];
-    o[0] = ptx_build_result(b, &st->operands[0], row->signature[0] == 'd' ? 8 : 4, *d.at == 's');
-    ptx_build_op(b, name, o);
     return true;
 }
 
@@ -150,8 +180,11 @@ bool ptx_decode_cvt(ptx_builder *b, ptx_form *f)
 {
     bool flush = ptx_form_take(f, "ftz");
 
-    if (f->parts_len < 2 || b->statement->operands_len < 2 || ptx_form_has(f, "pack")) {
+    if (f->parts_len < 2 || b->statement->operands_len < 2) {
         return false;
+    }
+    if (ptx_form_has(f, "pack")) {
+        return decode_direct(b, f, false);
     }
     ptx_text d = f->parts[f->parts_len - 2], s = f->parts[f->parts_len - 1];
     const char *mode = take_integer_rounding(f);
@@ -170,9 +203,10 @@ static ptx_space space_of(const ptx_form *f)
     static const struct {
         const char *name;
         ptx_space space;
-    } spaces[] = {{"shared", PTX_SHARED}, {"shared::cta", PTX_SHARED}, {"local", PTX_LOCAL},
-                  {"param", PTX_PARAM},   {"param::entry", PTX_PARAM}, {"const", PTX_CONST},
-                  {"global", PTX_GLOBAL}};
+    } spaces[] = {
+        {"shared", PTX_SHARED}, {"shared::cta", PTX_SHARED}, {"shared::cluster", PTX_SHARED},
+        {"local", PTX_LOCAL},   {"param", PTX_PARAM},        {"param::entry", PTX_PARAM},
+        {"const", PTX_CONST},   {"global", PTX_GLOBAL}};
     for (size_t n = 0; n < ARRAY_LEN(spaces); n++) {
         if (ptx_form_has(f, spaces[n].name)) {
             return spaces[n].space;
@@ -213,9 +247,12 @@ bool ptx_decode_isspacep(ptx_builder *b, ptx_form *f)
         return false;
     }
     uint32_t a = ptx_build_source(b, &s->operands[1], 8), top = ptx_build_vreg(b, 8);
-    uint32_t bits = ptx_build_constant(b, 56, 4);
+    /* shared::cta asks for the CTA's own memory: no rank of the cluster above the offset */
+    bool own = space == PTX_SHARED && !ptx_form_has(f, "shared::cluster");
+    uint32_t bits = ptx_build_constant(b, own ? 24 : 56, 4);
     ptx_build_helper(b, "shr.u64", (uint32_t[]){top, a, bits});
-    uint32_t want = ptx_build_constant(b, space == PTX_GLOBAL ? 0 : space, 8);
+    uint64_t window = space == PTX_GLOBAL ? 0 : MACHINE_WINDOW(space) >> (own ? 24 : 56);
+    uint32_t want = ptx_build_constant(b, window, 8);
     uint32_t d = ptx_build_result(b, &s->operands[0], 0, false);
     ptx_build_op(b, "setp.eq.u64", (uint32_t[]){d, top, want});
     return true;
