@@ -192,19 +192,19 @@ END_TEST
 
 START_TEST(unknown_forms_are_listed_all_at_once_with_their_lines)
 {
-    static const char body[] =
-        "wgmma.fence.sync.aligned;\nadd.s32 %r0, %r1, %r2;\n@%p0 tcgen05.wait::ld.sync.aligned;\n"
-        "cp.async.bulk.commit_group;\nret;\n}\n";
+    static const char body[] = "tcgen05.fence::before_thread_sync;\nadd.s32 %r0, %r1, %r2;\n@%p0 "
+                               "tcgen05.wait::ld.sync.aligned;\n"
+                               "vabsdiff4.u32.u32.u32.add %r0, %r1, %r2, %r3;\nret;\n}\n";
     char text[2048], log[1024];
     hone_error error;
 
     snprintf(text, sizeof text, "%s%s", HEAD, body);
     ck_assert_int_eq(load_text(text, &error, log, sizeof log), HONE_UNSUPPORTED);
     ck_assert_int_eq(error.line, 9);
-    ck_assert_ptr_nonnull(strstr(error.message, "wgmma.fence"));
-    ck_assert_ptr_nonnull(strstr(log, "line 9: wgmma.fence.sync.aligned"));
+    ck_assert_ptr_nonnull(strstr(error.message, "tcgen05.fence::before"));
+    ck_assert_ptr_nonnull(strstr(log, "line 9: tcgen05.fence::before_thread_sync"));
     ck_assert_ptr_nonnull(strstr(log, "line 11: tcgen05.wait::ld.sync.aligned"));
-    ck_assert_ptr_nonnull(strstr(log, "line 12: cp.async.bulk.commit_group"));
+    ck_assert_ptr_nonnull(strstr(log, "line 12: vabsdiff4.u32"));
     ck_assert_ptr_null(strstr(log, "add.s32"));
 }
 END_TEST
