@@ -36,6 +36,7 @@ typedef struct wgmma_pending wgmma_pending;   /* exec/wgmma.c */
 typedef struct race_state race_state;         /* race.h */
 typedef struct race_clock race_clock;
 typedef struct counters_sample counters_sample; /* counters.h */
+typedef struct race_book race_book;
 typedef void (*execute)(warp *w, const instruction *i, uint32_t mask);
 
 /* What the warp's loop does with an instruction beside running its handler. */
@@ -219,6 +220,7 @@ struct machine_run_state {
     counters_sample *sample; /* NULL: all CTAs run */
     hone_emu_fault fault;
     bool faulted, out_of_memory;
+    race_book *races; /* race.h: NULL until a cluster looks for races */
     touched_range *touched;
     size_t touched_len, touched_capacity;
     uint32_t *hit;              /* by instruction: 1 + index in `touched` of its last access */

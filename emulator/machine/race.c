@@ -1,72 +1,178 @@
-/* race.c - vector clocks. Nothing is looked for yet: every access is well. */
-#include "emulator/machine/race.h"
+/* race.c - accesses and order, as handlers tell of them. The rule itself is in race_shadow.c. */
+#include "emulator/machine/race_state.h"
 
 #include <stdlib.h>
+#include <string.h>
 
-struct race_task {
-    int none;
-};
+/* ---- One cluster after another ------------------------------------------------------------- */
+
+static bool looks(const run_state *run)
+{
+    return (run->launch->checks &
+            (HONE_EMU_CHECK_PROXY | HONE_EMU_CHECK_RACES | HONE_EMU_CHECK_GLOBAL_RACES)) != 0;
+}
 
 hone_status race_open(cluster *c, hone_error *error)
 {
-    (void)c;
-    (void)error;
-    return HONE_OK;
+    hone_status status = HONE_NO_MEMORY;
+    race_state *s = NULL;
+
+    if (!looks(c->run)) {
+        return HONE_OK;
+    }
+    if (c->run->races == NULL) {
+        c->run->races = race_book_open(c->run);
+    }
+    s = c->run->races != NULL ? calloc(1, sizeof *s) : NULL;
+    if (s == NULL) {
+        goto done;
+    }
+    s->book = c->run->races;
+    s->run = c->run;
+    s->cluster = c;
+    s->ctas_len = c->ctas_len;
+    s->per_cta = c->ctas[0].warps_len;
+    s->warps_len = s->ctas_len * s->per_cta;
+    s->shared_pages = (c->ctas[0].shared_bytes + RACE_PAGE - 1) / RACE_PAGE;
+    s->warps = calloc(s->warps_len, sizeof *s->warps);
+    s->shared = calloc((size_t)s->ctas_len * s->shared_pages + 1, sizeof *s->shared);
+    s->next = s->book->states;
+    s->book->states = s;
+    c->races = s;
+    status = s->warps != NULL && s->shared != NULL ? HONE_OK : HONE_NO_MEMORY;
+done:
+    return status == HONE_OK
+               ? HONE_OK
+               : status_set(error, HONE_NO_MEMORY, c->run->kernel->name, 0, "the race detector");
 }
+
+static void forget_warp(race_warp *w)
+{
+    race_view_drop(w->view);
+    race_clock_clear(&w->clock);
+    race_clock_free(&w->released);
+    race_clock_free(&w->pending);
+    *w = (race_warp){0};
+}
+
+static void forget(race_state *s)
+{
+    for (uint32_t n = 0; s->warps != NULL && n < s->warps_len; n++) {
+        forget_warp(&s->warps[n]);
+    }
+    for (uint32_t n = 0; s->shared != NULL && n < s->ctas_len * s->shared_pages; n++) {
+        race_page *p = &s->shared[n];
+        if (p->write != NULL && p->shift == 2) {
+            memset(p->write, 0, RACE_PAGE / 4 * (2 * sizeof *p->write + 2));
+        } else {
+            race_page_free(p);
+        }
+    }
+    race_words_clear(&s->words);
+    s->agents_len = 0;
+}
+
+/* Numbers a cluster, and remembers which CTAs it is. */
+static bool number_cluster(race_state *s)
+{
+    race_book *b = s->book;
+    uint32_t end = (b->clusters + 1) * s->ctas_len;
+
+    if (end > b->linear_capacity) {
+        uint64_t *bigger = realloc(b->linear, (size_t)end * 2 * sizeof *bigger);
+        if (bigger == NULL) {
+            race_out_of_memory(s->run);
+            return false;
+        }
+        b->linear = bigger;
+        b->linear_capacity = end * 2;
+    }
+    s->number = b->clusters++;
+    for (uint32_t n = 0; n < s->ctas_len; n++) {
+        b->linear[s->number * s->ctas_len + n] = s->cluster->ctas[n].linear;
+    }
+    return true;
+}
+
+/* With nothing but this cluster's shared memory to remember, the book begins anew. */
+static void restart_book(race_state *s)
+{
+    race_book *b = s->book;
+
+    if (s->next == NULL && b->states == s && b->global.len == 0) {
+        b->records_len = b->sets_len = 1;
+        b->members_len = 0;
+        b->clusters = 0;
+        b->generation++;
+        memset(b->moves, 0, sizeof b->moves);
+    }
+}
+
 void race_begin(cluster *c)
 {
-    (void)c;
+    race_state *s = c->races;
+
+    if (s == NULL) {
+        return;
+    }
+    forget(s);
+    restart_book(s);
+    if (!number_cluster(s)) {
+        return;
+    }
+    for (uint32_t n = 0; n < s->warps_len; n++) {
+        s->warps[n].agent = race_agent_new(s, AGENT_WARP, n);
+    }
+    for (uint32_t n = 0; n < s->warps_len && !s->run->faulted; n++) {
+        if (race_clock_own(s, &s->warps[n])) {
+            s->warps[n].home->times[s->warps[n].agent] = 1;
+        }
+    }
 }
+
 void race_close(cluster *c)
 {
-    (void)c;
+    race_state *s = c->races;
+
+    if (s == NULL) {
+        return;
+    }
+    forget(s);
+    for (race_state **at = &s->book->states; *at != NULL; at = &(*at)->next) {
+        if (*at == s) {
+            *at = s->next;
+            break;
+        }
+    }
+    for (uint32_t n = 0; s->shared != NULL && n < s->ctas_len * s->shared_pages; n++) {
+        race_page_free(&s->shared[n]);
+    }
+    free(s->shared);
+    free(s->warps);
+    free(s->agent_time);
+    free(s->agent_warp);
+    free(s->agent_kind);
+    free(s);
+    c->races = NULL;
 }
-bool race_touch(warp *w, const instruction *i, cta *owner, const uint64_t at[MACHINE_LANES],
-                uint32_t mask, uint32_t bytes, race_access kind)
+
+void race_end(run_state *run)
 {
-    (void)w, (void)i, (void)owner, (void)at, (void)mask, (void)bytes, (void)kind;
-    return true;
-}
-void race_release(warp *w, race_clock **to)
-{
-    (void)w, (void)to;
-}
-void race_acquire(warp *w, const race_clock *from)
-{
-    (void)w, (void)from;
-}
-void race_clock_free(race_clock **c)
-{
-    *c = NULL;
-}
-void race_warp_sync(warp *w, uint32_t mask)
-{
-    (void)w, (void)mask;
-}
-void race_fence_proxy(warp *w)
-{
-    (void)w;
-}
-race_task *race_issue(warp *w, const instruction *i, race_engine engine)
-{
-    (void)w, (void)i, (void)engine;
-    return NULL;
-}
-bool race_task_touch(race_task *t, cta *owner, uint64_t at, uint64_t bytes, uint64_t rows,
-                     uint64_t stride, race_access kind)
-{
-    (void)t, (void)owner, (void)at, (void)bytes, (void)rows, (void)stride, (void)kind;
-    return true;
-}
-void race_task_release(const race_task *t, race_clock **to)
-{
-    (void)t, (void)to;
-}
-void race_task_join(warp *w, const race_task *t)
-{
-    (void)w, (void)t;
-}
-void race_task_free(race_task *t)
-{
-    (void)t;
+    race_book *b = run->races;
+
+    if (b == NULL) {
+        return;
+    }
+    for (uint32_t n = 0; n < b->global.capacity; n++) {
+        race_page_free(&b->global.pages[n]);
+    }
+    race_words_clear(&b->words);
+    free(b->global.keys);
+    free(b->global.pages);
+    free(b->records);
+    free(b->sets);
+    free(b->members);
+    free(b->linear);
+    free(b);
+    run->races = NULL;
 }

@@ -16,13 +16,18 @@
 
 #include "emulator/machine/machine.h"
 
-typedef enum race_access { RACE_READ, RACE_WRITE, RACE_ATOMIC } race_access;
+/* RACE_ATOMIC: atom, red, and strong loads and stores (volatile, relaxed, ...): no race among
+ * themselves. RACE_READ_TOGETHER: a read by all lanes at once (ldmatrix), which no lane leaves
+ * before the others. */
+typedef enum race_access { RACE_READ, RACE_WRITE, RACE_ATOMIC, RACE_READ_TOGETHER } race_access;
 
 /* State for one cluster at a time; begin forgets what the cluster before did to shared memory.
  * HONE_NO_MEMORY. */
 hone_status race_open(cluster *c, hone_error *error);
 void race_begin(cluster *c);
 void race_close(cluster *c);
+/* The launch ends, after its clusters. */
+void race_end(run_state *run);
 
 /* A warp's own access of `bytes` a lane. `at` are offsets in `owner`'s shared memory, or global
  * addresses when `owner` is NULL. */
@@ -35,6 +40,12 @@ void race_acquire(warp *w, const race_clock *from);
 void race_clock_free(race_clock **c);
 /* bar.warp.sync, and what implies it: these lanes see what each of them did before. */
 void race_warp_sync(warp *w, uint32_t mask);
+/* fence and membar, with the ORDER_* bits of the instruction. */
+void race_fence(warp *w, uint8_t order);
+/* Beside race_touch for an access that is strong: what its word brings (reads) and takes (writes),
+ * by the instruction's `order` and the fences around it. Arguments as of race_touch. */
+void race_order(warp *w, const instruction *i, cta *owner, const uint64_t at[MACHINE_LANES],
+                uint32_t mask, bool reads, bool writes);
 /* fence.proxy.async: generic accesses that w knows of are visible to the engines from here on. */
 void race_fence_proxy(warp *w);
 

@@ -1,0 +1,277 @@
+/* race_book.c - records of accesses, sets of them, and the clocks of words. Shadow memory holds
+ * their numbers; when the book is full, a sweep over shadow memory keeps those that are in use. */
+#include "emulator/machine/race_state.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { FIRST_LIMIT = 1 << 16 };
+
+race_book *race_book_open(run_state *run)
+{
+    race_book *b = calloc(1, sizeof *b);
+
+    if (b == NULL) {
+        race_out_of_memory(run);
+        return NULL;
+    }
+    b->limit = FIRST_LIMIT;
+    b->records_len = b->sets_len = 1; /* number 0 is nobody */
+    return b;
+}
+
+static void *grow(run_state *run, void *list, uint32_t len, uint32_t *capacity, size_t size)
+{
+    if (len < *capacity) {
+        return list;
+    }
+    uint32_t more = len * 2 + 1024;
+    void *bigger = realloc(list, more * size);
+    if (bigger == NULL) {
+        race_out_of_memory(run);
+        return NULL;
+    }
+    *capacity = more;
+    return bigger;
+}
+
+uint32_t race_book_record(race_book *b, run_state *run, const race_record *r)
+{
+    race_record *list = grow(run, b->records, b->records_len, &b->records_capacity, sizeof *list);
+
+    if (list == NULL) {
+        return 0;
+    }
+    b->records = list;
+    list[b->records_len] = *r;
+    return b->records_len++;
+}
+
+static bool push_member(race_book *b, run_state *run, uint32_t record)
+{
+    uint32_t *list = grow(run, b->members, b->members_len, &b->members_capacity, sizeof *list);
+
+    if (list == NULL) {
+        return false;
+    }
+    b->members = list;
+    list[b->members_len++] = record;
+    return true;
+}
+
+static uint32_t close_set(race_book *b, run_state *run, uint32_t first)
+{
+    race_set *list = grow(run, b->sets, b->sets_len, &b->sets_capacity, sizeof *list);
+
+    if (list == NULL) {
+        return 0;
+    }
+    b->sets = list;
+    list[b->sets_len] = (race_set){.first = first, .len = b->members_len - first};
+    return b->sets_len++ | RACE_SET;
+}
+
+/* The set of old's members and this record, without those that it stands for: earlier ones of its
+ * class (atomic or not) that are ordered before it, for whoever is ordered behind the new one is
+ * behind them too. */
+static uint32_t make_set(race_visit *v, uint32_t old)
+{
+    race_book *b = v->book;
+    race_set single = {.len = 1}, from = old & RACE_SET ? b->sets[old & RACE_INDEX] : single;
+    uint32_t first = b->members_len, foreign = 0, any_atomic = 0;
+    bool atomic = v->kind == RACE_ATOMIC;
+
+    for (uint32_t n = 0; n < from.len; n++) {
+        uint32_t id = old & RACE_SET ? b->members[from.first + n] : old & RACE_INDEX;
+        bool its_atomic = b->records[id].access == RACE_ATOMIC;
+        if (its_atomic == atomic && race_ordered(v, id)) {
+            continue;
+        }
+        foreign += b->records[id].cluster != v->state->number;
+        any_atomic |= its_atomic;
+        if (!push_member(b, v->w->run, id)) {
+            return old;
+        }
+    }
+    if (foreign >= RACE_FOREIGN) { /* enough to catch a write that is ordered behind none of them */
+        b->members_len = first;
+        return old;
+    }
+    any_atomic |= atomic;
+    uint32_t mark = any_atomic ? RACE_ATOMIC_IN : 0;
+    if (b->members_len == first) {
+        return v->record | mark;
+    }
+    return push_member(b, v->w->run, v->record) ? close_set(b, v->w->run, first) | mark : old;
+}
+
+uint32_t race_book_add(race_visit *v, uint32_t old)
+{
+    uint32_t own = v->record | (v->kind == RACE_ATOMIC ? RACE_ATOMIC_IN : 0);
+    uint32_t slot = (old * UINT32_C(2654435761) + v->record) % RACE_MOVES;
+
+    if (old == 0 || old == own) {
+        return own;
+    }
+    if (v->book->moves[slot].old != old || v->book->moves[slot].record != v->record) {
+        uint32_t made = make_set(v, old);
+        v->book->moves[slot].old = old;
+        v->book->moves[slot].record = v->record;
+        v->book->moves[slot].made = made;
+    }
+    return v->book->moves[slot].made;
+}
+
+/* ---- The sweep ----------------------------------------------------------------------------- */
+
+typedef struct sweep {
+    race_book *b;
+    run_state *run;
+    race_book old;
+    uint32_t *records, *sets; /* new numbers */
+} sweep;
+
+static uint32_t keep_record(sweep *s, uint32_t id)
+{
+    if (id != 0 && s->records[id] == 0) {
+        s->records[id] = race_book_record(s->b, s->run, &s->old.records[id]);
+    }
+    return s->records[id];
+}
+
+static uint32_t keep_read(sweep *s, uint32_t value)
+{
+    uint32_t id = value & RACE_INDEX;
+
+    if ((value & RACE_SET) == 0) {
+        return keep_record(s, id) | (value & ~RACE_INDEX);
+    }
+    if (s->sets[id] == 0) {
+        race_set from = s->old.sets[id];
+        uint32_t first = s->b->members_len;
+        for (uint32_t n = 0; n < from.len; n++) {
+            if (!push_member(s->b, s->run, keep_record(s, s->old.members[from.first + n]))) {
+                return 0;
+            }
+        }
+        s->sets[id] = close_set(s->b, s->run, first);
+    }
+    return s->sets[id] | (value & RACE_ATOMIC_IN);
+}
+
+static void keep_page(sweep *s, race_page *p)
+{
+    uint32_t units = p->write != NULL ? RACE_PAGE >> p->shift : 0;
+
+    for (uint32_t n = 0; n < units; n++) {
+        bool same = n > 0 && p->write[n] == s->old.moves[0].old;
+        s->old.moves[0].old = p->write[n]; /* runs of one number are the rule */
+        p->write[n] = same ? p->write[n - 1] : keep_record(s, p->write[n]);
+    }
+    for (uint32_t n = 0; n < units; n++) {
+        p->read[n] = p->read[n] == 0 ? 0 : keep_read(s, p->read[n]);
+    }
+}
+
+static void keep_used(sweep *s)
+{
+    for (race_state *state = s->b->states; state != NULL; state = state->next) {
+        for (uint32_t n = 0; n < state->ctas_len * state->shared_pages; n++) {
+            keep_page(s, &state->shared[n]);
+        }
+    }
+    for (uint32_t n = 0; n < s->b->global.capacity; n++) {
+        keep_page(s, &s->b->global.pages[n]);
+    }
+}
+
+bool race_book_room(race_book *b, run_state *run)
+{
+    sweep s = {.b = b, .run = run, .old = *b};
+
+    if (b->records_len < b->limit && b->members_len < b->limit && b->sets_len < b->limit) {
+        return true;
+    }
+    s.records = calloc(b->records_len, sizeof *s.records);
+    s.sets = calloc(b->sets_len, sizeof *s.sets);
+    if (s.records == NULL || s.sets == NULL) {
+        race_out_of_memory(run);
+    } else {
+        b->records = NULL;
+        b->sets = NULL;
+        b->members = NULL;
+        b->records_len = b->sets_len = 1;
+        b->members_len = b->records_capacity = b->sets_capacity = b->members_capacity = 0;
+        memset(b->moves, 0, sizeof b->moves);
+        b->generation++;
+        keep_used(&s);
+        uint32_t live = b->records_len > b->members_len ? b->records_len : b->members_len;
+        b->limit = live * 2 > FIRST_LIMIT ? live * 2 : FIRST_LIMIT;
+        free(s.old.records);
+        free(s.old.sets);
+        free(s.old.members);
+    }
+    free(s.records);
+    free(s.sets);
+    return !run->faulted;
+}
+
+/* ---- Clocks of words ----------------------------------------------------------------------- */
+
+static uint32_t place_of(const race_words *t, uint64_t key)
+{
+    uint32_t at = (uint32_t)(key * UINT64_C(0x9E3779B97F4A7C15) >> 32) & (t->capacity - 1);
+
+    while (t->keys[at] != 0 && t->keys[at] != key) {
+        at = (at + 1) & (t->capacity - 1);
+    }
+    return at;
+}
+
+static bool more_words(race_words *t, run_state *run)
+{
+    race_words old = *t;
+    uint32_t capacity = old.capacity != 0 ? old.capacity * 2 : 64;
+
+    *t = (race_words){.capacity = capacity, .len = old.len};
+    t->keys = calloc(capacity, sizeof *t->keys);
+    t->clocks = calloc(capacity, sizeof(race_clock *));
+    if (t->keys == NULL || t->clocks == NULL) {
+        free(t->keys);
+        free(t->clocks);
+        *t = old;
+        race_out_of_memory(run);
+        return false;
+    }
+    for (uint32_t n = 0; n < old.capacity; n++) {
+        if (old.keys[n] != 0) {
+            uint32_t at = place_of(t, old.keys[n]);
+            t->keys[at] = old.keys[n];
+            t->clocks[at] = old.clocks[n];
+        }
+    }
+    free(old.keys);
+    free(old.clocks);
+    return true;
+}
+
+race_clock **race_words_at(race_words *t, run_state *run, uint64_t key)
+{
+    if (t->len * 2 >= t->capacity && !more_words(t, run)) {
+        return NULL;
+    }
+    uint32_t at = place_of(t, key + 1);
+    t->len += t->keys[at] == 0;
+    t->keys[at] = key + 1;
+    return &t->clocks[at];
+}
+
+void race_words_clear(race_words *t)
+{
+    for (uint32_t n = 0; n < t->capacity; n++) {
+        race_clock_free(&t->clocks[n]);
+    }
+    free(t->keys);
+    free(t->clocks);
+    *t = (race_words){0};
+}

@@ -1,0 +1,147 @@
+/* race_order.c - how order flows among warps: barriers, fences, and words that one releases and
+ * another acquires. */
+#include "emulator/machine/race_state.h"
+
+#include <stdlib.h>
+
+static race_state *state_of(const warp *w)
+{
+    return w->cta->cluster->races;
+}
+
+/* What the warp does from here on is not what it told of. */
+static void tick(race_state *s, race_warp *r)
+{
+    if (race_clock_own(s, r)) {
+        r->home->times[r->agent]++;
+    }
+}
+
+static race_clock *clock_at(run_state *run, race_clock **at)
+{
+    if (*at == NULL) {
+        *at = calloc(1, sizeof **at);
+        if (*at == NULL) {
+            race_out_of_memory(run);
+        }
+    }
+    return *at;
+}
+
+void race_release(warp *w, race_clock **to)
+{
+    race_state *s = state_of(w);
+    race_warp *r = NULL;
+
+    if (s == NULL || clock_at(s->run, to) == NULL) {
+        return;
+    }
+    r = race_warp_of(s, w);
+    if (race_clock_join(s->run, *to, &r->clock)) {
+        tick(s, r);
+    }
+}
+
+/* A barrier also does what a fence after relaxed reads would. */
+void race_acquire(warp *w, const race_clock *from)
+{
+    race_state *s = state_of(w);
+    race_warp *r = NULL;
+
+    if (s == NULL) {
+        return;
+    }
+    r = race_warp_of(s, w);
+    if (race_warp_learn(s, r, from) && r->pending != NULL) {
+        race_warp_learn(s, r, r->pending);
+        race_clock_free(&r->pending);
+    }
+}
+
+void race_warp_sync(warp *w, uint32_t mask)
+{
+    race_state *s = state_of(w);
+
+    (void)mask; /* lanes that did not come are let off: there is one clock for the warp */
+    if (s != NULL) {
+        tick(s, race_warp_of(s, w));
+    }
+}
+
+void race_fence_proxy(warp *w)
+{
+    race_state *s = state_of(w);
+    race_warp *r = s != NULL ? race_warp_of(s, w) : NULL;
+
+    if (s == NULL || !race_clock_own(s, r)) {
+        return;
+    }
+    race_block *b = r->home;
+    for (uint32_t n = 0; n < b->len; n++) {
+        b->times[b->len + n] = b->times[n];
+    }
+    tick(s, r);
+}
+
+void race_fence(warp *w, uint8_t order)
+{
+    race_state *s = state_of(w);
+    race_warp *r = s != NULL ? race_warp_of(s, w) : NULL;
+
+    if (s == NULL || !machine_checks(w, HONE_EMU_CHECK_RACES | HONE_EMU_CHECK_GLOBAL_RACES)) {
+        return;
+    }
+    if ((order & ORDER_ACQUIRE) != 0) {
+        race_acquire(w, NULL);
+    }
+    if ((order & ORDER_RELEASE) != 0) {
+        race_clock_free(&r->released);
+        race_release(w, &r->released);
+    }
+}
+
+/* One word: what strong accesses of it bring and take. */
+static void order_word(warp *w, race_state *s, race_clock **word, uint8_t order, bool reads,
+                       bool writes)
+{
+    race_warp *r = race_warp_of(s, w);
+
+    if (reads && *word != NULL) {
+        if ((order & ORDER_ACQUIRE) != 0) {
+            race_acquire(w, *word);
+        } else if (clock_at(s->run, &r->pending) != NULL) {
+            race_clock_join(s->run, r->pending, *word);
+        }
+    }
+    if (writes && (order & ORDER_RELEASE) != 0) {
+        race_release(w, word);
+    } else if (writes && r->released != NULL && clock_at(s->run, word) != NULL) {
+        race_clock_join(s->run, *word, r->released);
+    }
+}
+
+void race_order(warp *w, const instruction *i, cta *owner, const uint64_t at[MACHINE_LANES],
+                uint32_t mask, bool reads, bool writes)
+{
+    race_state *s = state_of(w);
+    uint64_t last = UINT64_MAX;
+
+    if (s == NULL || (i->order & ORDER_STRONG) == 0) {
+        return;
+    }
+    bool matters = writes && ((i->order & ORDER_RELEASE) != 0 || race_warp_of(s, w)->released);
+    for (EACH_LANE(lane, mask)) {
+        uint64_t word = at[lane] / 4;
+        race_words *table = owner != NULL ? &s->words : &s->book->words;
+        if (word == last || (!matters && table->len == 0)) {
+            continue; /* nobody ever told anything here */
+        }
+        last = word;
+        uint64_t key = owner != NULL ? (uint64_t)owner->rank << 32 | word : word;
+        race_clock **clock = race_words_at(table, s->run, key);
+        if (clock == NULL) {
+            return;
+        }
+        order_word(w, s, clock, i->order, reads, writes);
+    }
+}

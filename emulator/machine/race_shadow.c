@@ -1,0 +1,312 @@
+/* race_shadow.c - shadow memory of the race detector, and the rule: an access conflicts with an
+ * earlier one of the same word that is not ordered before it, unless both read or both are
+ * atomic. */
+#include "emulator/machine/race_state.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+bool race_page_ready(run_state *run, race_page *p, bool lanes)
+{
+    uint32_t units = RACE_PAGE >> p->shift;
+
+    if (p->write != NULL) {
+        return true;
+    }
+    p->shift = 2;
+    units = RACE_PAGE >> 2;
+    p->write = calloc(units, 2 * sizeof *p->write + (lanes ? 2 : 0));
+    if (p->write == NULL) {
+        race_out_of_memory(run);
+        return false;
+    }
+    p->read = p->write + units;
+    if (lanes) {
+        p->writer = (uint8_t *)(p->read + units);
+        p->reader = p->writer + units;
+    }
+    return true;
+}
+
+bool race_page_refine(run_state *run, race_page *p, uint8_t shift)
+{
+    uint32_t units = RACE_PAGE >> shift, by = (uint32_t)p->shift - shift;
+    race_page finer = {.shift = shift};
+
+    if (shift >= p->shift) {
+        return true;
+    }
+    finer.write = calloc(units, 2 * sizeof *finer.write + 2);
+    if (finer.write == NULL) {
+        race_out_of_memory(run);
+        return false;
+    }
+    finer.read = finer.write + units;
+    finer.writer = p->writer != NULL ? (uint8_t *)(finer.read + units) : NULL;
+    finer.reader = p->writer != NULL ? finer.writer + units : NULL;
+    for (uint32_t n = 0; n < units; n++) {
+        finer.write[n] = p->write[n >> by];
+        finer.read[n] = p->read[n >> by];
+        if (p->writer != NULL) {
+            finer.writer[n] = p->writer[n >> by];
+            finer.reader[n] = p->reader[n >> by];
+        }
+    }
+    free(p->write);
+    *p = finer;
+    return true;
+}
+
+void race_page_free(race_page *p)
+{
+    free(p->write);
+    *p = (race_page){.shift = 2};
+}
+
+/* ---- Pages of global memory ---------------------------------------------------------------- */
+
+static uint32_t page_place(const race_pages *t, uint64_t key)
+{
+    uint32_t at = (uint32_t)(key * UINT64_C(0x9E3779B97F4A7C15) >> 32) & (t->capacity - 1);
+
+    while (t->keys[at] != 0 && t->keys[at] != key) {
+        at = (at + 1) & (t->capacity - 1);
+    }
+    return at;
+}
+
+static bool more_pages(race_pages *t, run_state *run)
+{
+    race_pages old = *t;
+    uint32_t capacity = old.capacity != 0 ? old.capacity * 2 : 256;
+
+    *t = (race_pages){.capacity = capacity, .len = old.len};
+    t->keys = calloc(capacity, sizeof *t->keys);
+    t->pages = calloc(capacity, sizeof *t->pages);
+    if (t->keys == NULL || t->pages == NULL) {
+        free(t->keys);
+        free(t->pages);
+        *t = old;
+        race_out_of_memory(run);
+        return false;
+    }
+    for (uint32_t n = 0; n < old.capacity; n++) {
+        if (old.keys[n] != 0) {
+            uint32_t at = page_place(t, old.keys[n]);
+            t->keys[at] = old.keys[n];
+            t->pages[at] = old.pages[n];
+        }
+    }
+    free(old.keys);
+    free(old.pages);
+    return true;
+}
+
+race_page *race_page_global(race_book *b, run_state *run, uint64_t address)
+{
+    race_pages *t = &b->global;
+    uint64_t key = address / RACE_PAGE + 1;
+
+    if (t->len * 2 >= t->capacity && !more_pages(t, run)) {
+        return NULL;
+    }
+    uint32_t at = page_place(t, key);
+    if (t->keys[at] == 0) {
+        t->keys[at] = key;
+        t->len++;
+    }
+    return race_page_ready(run, &t->pages[at], false) ? &t->pages[at] : NULL;
+}
+
+/* ---- The rule ------------------------------------------------------------------------------ */
+
+static bool known(const race_visit *v, uint32_t id, bool fenced)
+{
+    const race_record *r = &v->book->records[id];
+    const race_block *b = v->home;
+
+    if (r->cluster != v->state->number) {
+        b = race_clock_find(v->clock, r->cluster);
+    } else if (r->agent == v->agent && r->time == v->time && !fenced) {
+        return true; /* another part of the same access */
+    }
+    return b != NULL && r->agent < b->len && r->time <= b->times[(fenced ? b->len : 0) + r->agent];
+}
+
+bool race_ordered(const race_visit *v, uint32_t record)
+{
+    return known(v, record, false);
+}
+
+static bool against(race_visit *v, uint32_t id)
+{
+    v->against = id;
+    return false;
+}
+
+/* A plain write that lies behind us. An engine of the async proxy that reads must also have a proxy
+ * fence between, unless the async proxy itself wrote. */
+static bool write_allows(race_visit *v, uint32_t id)
+{
+    bool engine = v->task != NULL && v->task->engine != RACE_COPY && v->kind == RACE_READ;
+    uint8_t by = v->book->records[id].agent_kind;
+
+    if (id == 0) {
+        return true;
+    }
+    if (machine_checks(v->w, v->owner != NULL ? HONE_EMU_CHECK_RACES : HONE_EMU_CHECK_GLOBAL_RACES) &&
+        !known(v, id, false)) {
+        return against(v, id);
+    }
+    if (engine && (by == AGENT_WARP || by == AGENT_COPY) && v->owner != NULL &&
+        machine_checks(v->w, HONE_EMU_CHECK_PROXY) && !known(v, id, true)) {
+        v->unfenced = true;
+        return against(v, id);
+    }
+    return true;
+}
+
+/* Reads and atomics since that write. */
+static bool reads_allow(race_visit *v, uint32_t value)
+{
+    const race_book *b = v->book;
+    race_set single = {.len = value != 0},
+             all = value & RACE_SET ? b->sets[value & RACE_INDEX] : single;
+
+    if (value == 0 || (v->kind == RACE_READ && (value & RACE_ATOMIC_IN) == 0) ||
+        !machine_checks(v->w, v->owner != NULL ? HONE_EMU_CHECK_RACES
+                                               : HONE_EMU_CHECK_GLOBAL_RACES)) {
+        return true;
+    }
+    for (uint32_t n = 0; n < all.len; n++) {
+        uint32_t id = value & RACE_SET ? b->members[all.first + n] : value & RACE_INDEX;
+        bool atomic = b->records[id].access == RACE_ATOMIC;
+        bool conflict = v->kind == RACE_WRITE || (v->kind == RACE_READ) == atomic;
+        if (conflict && !known(v, id, false)) {
+            return against(v, id);
+        }
+    }
+    return true;
+}
+
+/* What becomes of a word's state, or false and the access that stands against it. */
+static bool decide(race_visit *v, uint32_t write, uint32_t read)
+{
+    if (v->seen && v->seen_write == write && v->seen_read == read) {
+        return true;
+    }
+    if (!write_allows(v, write) || !reads_allow(v, read)) {
+        return false;
+    }
+    v->next_write = v->kind == RACE_WRITE ? v->record : write;
+    v->next_read = v->kind == RACE_WRITE ? 0 : race_book_add(v, read);
+    v->seen_write = write;
+    v->seen_read = read;
+    v->seen = true;
+    return true;
+}
+
+/* How many words from the first on have its state. */
+static uint32_t run_of(const uint32_t *write, const uint32_t *read, uint32_t n)
+{
+    uint32_t k = 0;
+
+    for (; k + 8 <= n; k += 8) {
+        uint32_t differs = 0;
+        for (uint32_t j = 0; j < 8; j++) {
+            differs |= (write[k + j] ^ write[0]) | (read[k + j] ^ read[0]);
+        }
+        if (differs != 0) {
+            break;
+        }
+    }
+    while (k < n && write[k] == write[0] && read[k] == read[0]) {
+        k++;
+    }
+    return k;
+}
+
+/* ---- Between the lanes of a warp ----------------------------------------------------------- */
+
+/* Done by this warp since its lanes last met. */
+static bool own_now(const race_visit *v, uint32_t id)
+{
+    const race_record *r = &v->book->records[id];
+    return id != 0 && r->agent == v->agent && r->time == v->time && r->cluster == v->state->number;
+}
+
+static bool lanes_differ(const uint8_t *a, const uint8_t *lanes, uint32_t n, uint32_t *at)
+{
+    if (memcmp(a, lanes, n) == 0) {
+        return false;
+    }
+    for (uint32_t k = 0; k < n; k++) {
+        if (a[k] != lanes[k] && a[k] != RACE_NOBODY && lanes[k] != RACE_NOBODY) {
+            *at = k;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Other lanes wrote these words, or, for a write, read them, and no bar.warp.sync lies between. */
+static bool lanes_allow(race_visit *v, const race_page *p, uint32_t unit, uint32_t n,
+                        const uint8_t *lanes)
+{
+    uint32_t write = p->write[unit], read = p->read[unit], at = 0;
+
+    if (own_now(v, write) && lanes_differ(p->writer + unit, lanes, n, &at)) {
+        v->against = write;
+    } else if (v->kind == RACE_WRITE && (read & (RACE_SET | RACE_ATOMIC_IN)) == 0 &&
+               own_now(v, read) && lanes_differ(p->reader + unit, lanes, n, &at)) {
+        v->against = read;
+    } else {
+        return true;
+    }
+    v->between_lanes = true;
+    v->unit = unit + at;
+    return false;
+}
+
+static void note_lanes(const race_visit *v, race_page *p, uint32_t unit, uint32_t n,
+                       const uint8_t *lanes)
+{
+    uint32_t read = p->read[unit];
+
+    if (v->kind == RACE_WRITE) {
+        memcpy(p->writer + unit, lanes, n);
+    } else if (v->kind == RACE_ATOMIC || v->together) {
+        memset(p->reader + unit, RACE_NOBODY, n);
+    } else if ((read & RACE_SET) == 0 && own_now(v, read & RACE_INDEX)) {
+        for (uint32_t k = 0; k < n; k++) {
+            uint8_t was = p->reader[unit + k];
+            p->reader[unit + k] = was == lanes[k] ? was : RACE_MANY;
+        }
+    } else {
+        memcpy(p->reader + unit, lanes, n);
+    }
+}
+
+bool race_visit_units(race_visit *v, race_page *p, uint32_t first, uint32_t n, const uint8_t *lanes)
+{
+    uint32_t *write = p->write + first, *read = p->read + first;
+
+    for (uint32_t k = 0, len = 0; k < n; k += len) {
+        len = run_of(write + k, read + k, n - k);
+        v->unit = first + k;
+        if (!decide(v, write[k], read[k])) {
+            return false;
+        }
+        if (p->writer != NULL && lanes != NULL) {
+            if (!lanes_allow(v, p, first + k, len, lanes + k)) {
+                return false;
+            }
+            note_lanes(v, p, first + k, len, lanes + k);
+        }
+        for (uint32_t j = 0; j < len; j++) {
+            write[k + j] = v->next_write;
+            read[k + j] = v->next_read;
+        }
+    }
+    return true;
+}

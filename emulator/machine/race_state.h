@@ -1,0 +1,195 @@
+/* race_state.h - inside the race_*.c files: clocks, agents, records of accesses, shadow memory.
+ *
+ * An access is noted as a record: who (an agent at a time of its own clock) and at which
+ * instruction. Shadow memory holds, for each word, the record of its last plain write, and the
+ * record or the set of records of the reads and atomics since. An agent's time moves on whenever it
+ * tells others what it did; a record is ordered before an agent that knows its time. */
+#ifndef HONE_EMULATOR_RACE_STATE_H
+#define HONE_EMULATOR_RACE_STATE_H
+
+#include "emulator/machine/race.h"
+
+enum {
+    RACE_PAGE = 1024,  /* bytes of memory that one page of shadow covers */
+    RACE_SLOTS = 24,   /* bulk operations of a warp that are told apart while in flight */
+    RACE_AGENTS = 4000,
+    RACE_CACHE = 16,   /* records of a warp that are found again without a search */
+    RACE_MOVES = 1024, /* likewise of read sets */
+    RACE_FOREIGN = 6,  /* readers of other clusters that one word of global memory remembers */
+    RACE_NOBODY = 0xff, /* in place of a lane: not known, no check */
+    RACE_MANY = 0xfe,   /* several lanes read it */
+};
+
+/* What is known about the agents of one cluster. Shared between clocks while refs > 1; then never
+ * changed. */
+typedef struct race_block {
+    uint32_t refs, cluster, len; /* len: agents that there is room for */
+    uint32_t times[];            /* len known times, then len times known to be fenced */
+} race_block;
+
+struct race_clock {
+    race_block **blocks; /* by rising cluster */
+    uint32_t len, capacity;
+};
+
+/* A clock that nobody changes any more: what a task was issued with. */
+typedef struct race_view {
+    uint32_t refs;
+    race_clock clock;
+} race_view;
+
+typedef struct race_record {
+    uint32_t cluster, time, instruction;
+    uint16_t agent, warp; /* warp: in the cluster, of which the agent is or works for */
+    uint8_t agent_kind, access;
+} race_record;
+
+typedef enum race_agent_kind { AGENT_WARP, AGENT_COPY, AGENT_BULK, AGENT_MATRIX } race_agent_kind;
+
+/* What a word's `read` holds: 0, a record, or a set of records. */
+#define RACE_SET    UINT32_C(0x80000000)
+#define RACE_ATOMIC_IN UINT32_C(0x40000000) /* atomics are, or is, among them */
+#define RACE_INDEX  UINT32_C(0x3fffffff)
+
+typedef struct race_set {
+    uint32_t first, len; /* in the book's members */
+} race_set;
+
+/* Shadow of RACE_PAGE bytes in units of 1 << shift bytes: 4, or less once accesses of less than a
+ * word have met there. Lanes are kept for shared memory alone. */
+typedef struct race_page {
+    uint32_t *write, *read;
+    uint8_t *writer, *reader;
+    uint8_t shift;
+} race_page;
+
+typedef struct race_pages { /* of global memory, by address; a hash with free places */
+    uint64_t *keys;         /* page number + 1 */
+    race_page *pages;
+    uint32_t len, capacity;
+} race_pages;
+
+typedef struct race_words { /* clocks of words that order flows through */
+    uint64_t *keys;         /* key + 1 */
+    race_clock **clocks;
+    uint32_t len, capacity;
+} race_words;
+
+typedef struct race_cached {
+    uint32_t instruction, time, id, generation;
+} race_cached;
+
+typedef struct race_warp {
+    race_clock clock;
+    race_block *home;                /* the one of clock's blocks that is its own cluster's */
+    uint32_t agent, copy, matrix;    /* copy, matrix: 0 while there is none */
+    uint32_t bulk[RACE_SLOTS], bulk_len, bulk_next;
+    race_view *view;                 /* of the clock as it is, or NULL */
+    bool told; /* nothing was touched since a task was issued */
+    race_clock *released, *pending;  /* at the last fence; what relaxed reads brought since */
+    race_cached cache[RACE_CACHE];
+} race_warp;
+
+/* One for a run: records, and what outlives a cluster. */
+struct race_book {
+    race_record *records;
+    race_set *sets;
+    uint32_t *members;
+    uint32_t records_len, records_capacity, sets_len, sets_capacity, members_len, members_capacity;
+    uint32_t limit, generation; /* generation: of ids; a sweep gives new ones */
+    struct {
+        uint32_t old, record, made;
+    } moves[RACE_MOVES];
+    race_state *states;
+    race_pages global;
+    race_words words;
+    uint64_t *linear; /* CTA of each cluster's each rank */
+    uint32_t clusters, linear_capacity;
+};
+
+struct race_state {
+    race_state *next;
+    race_book *book;
+    run_state *run;
+    cluster *cluster;
+    uint32_t number, warps_len, ctas_len, per_cta; /* warps of a CTA; number: of the cluster */
+    uint32_t agents_len;
+    uint32_t *agent_time; /* of agents that are no warp: how far they were issued */
+    uint16_t *agent_warp;
+    uint8_t *agent_kind;
+    race_warp *warps;
+    race_page *shared; /* ctas_len times shared_pages */
+    uint32_t shared_pages;
+    race_words words;
+};
+
+struct race_task {
+    race_state *state;
+    warp *by;
+    const instruction *i;
+    race_engine engine;
+    race_view *view;
+    uint32_t agent, time, lane;
+    uint32_t record[3], generation; /* by access */
+};
+
+/* What is going on: who touches, and what was found out so far. */
+typedef struct race_visit {
+    race_state *state;
+    race_book *book;
+    warp *w;
+    const instruction *i;
+    const race_task *task; /* NULL: the warp itself */
+    const race_clock *clock;
+    const race_block *home;
+    cta *owner; /* NULL: global memory */
+    uint64_t base;
+    race_access kind;
+    bool together; /* all lanes read at once: who did is not kept */
+    uint32_t record, agent, time;
+    uint32_t seen_write, seen_read, next_write, next_read;
+    bool seen;
+    /* the access that it conflicts with, where, and how */
+    uint32_t against, unit;
+    bool unfenced, between_lanes;
+} race_visit;
+
+static inline race_warp *race_warp_of(const race_state *s, const warp *w)
+{
+    return &s->warps[w->cta->rank * s->per_cta + w->index];
+}
+
+/* race_clock.c. False, and the run marked, without memory. */
+bool race_clock_join(run_state *run, race_clock *into, const race_clock *from);
+bool race_clock_know(race_state *s, race_clock *c, uint32_t agent, uint32_t time);
+bool race_clock_own(race_state *s, race_warp *w);
+const race_block *race_clock_find(const race_clock *c, uint32_t number);
+void race_clock_clear(race_clock *c);
+race_view *race_view_take(run_state *run, race_warp *w);
+void race_view_drop(race_view *v);
+bool race_warp_learn(race_state *s, race_warp *w, const race_clock *from);
+bool race_warp_know(race_state *s, race_warp *w, uint32_t agent, uint32_t time);
+uint32_t race_agent_new(race_state *s, race_agent_kind kind, uint32_t index);
+void race_out_of_memory(run_state *run);
+
+/* race_book.c */
+race_book *race_book_open(run_state *run);
+uint32_t race_book_record(race_book *b, run_state *run, const race_record *r);
+uint32_t race_book_add(race_visit *v, uint32_t old);
+bool race_book_room(race_book *b, run_state *run);
+race_clock **race_words_at(race_words *t, run_state *run, uint64_t key);
+void race_words_clear(race_words *t);
+
+/* race_shadow.c */
+race_page *race_page_global(race_book *b, run_state *run, uint64_t address);
+bool race_page_ready(run_state *run, race_page *p, bool lanes);
+bool race_page_refine(run_state *run, race_page *p, uint8_t shift);
+void race_page_free(race_page *p);
+bool race_ordered(const race_visit *v, uint32_t record);
+bool race_visit_units(race_visit *v, race_page *p, uint32_t first, uint32_t n,
+                      const uint8_t *lanes);
+
+/* race_report.c */
+void race_report(const race_visit *v, uint32_t lane, uint64_t at, uint32_t bytes);
+
+#endif

@@ -1,0 +1,341 @@
+/* race_touch.c - accesses of warps and engines, cut into runs of words within a page of shadow. */
+#include "emulator/machine/race_state.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* A run of memory that consecutive lanes touch, `each` bytes a lane. */
+typedef struct run_of_lanes {
+    uint64_t at, bytes;
+    uint32_t lane, each;
+} run_of_lanes;
+
+static bool wants(const warp *w, const cta *owner)
+{
+    int checks = owner == NULL ? HONE_EMU_CHECK_GLOBAL_RACES
+                               : HONE_EMU_CHECK_RACES | HONE_EMU_CHECK_PROXY;
+    return w->cta->cluster->races != NULL && machine_checks(w, (hone_emu_check)checks);
+}
+
+static race_page *page_at(race_visit *v, uint64_t at)
+{
+    race_state *s = v->state;
+
+    if (v->owner == NULL) {
+        return race_page_global(v->book, s->run, at);
+    }
+    race_page *p = &s->shared[v->owner->rank * s->shared_pages + at / RACE_PAGE];
+    return race_page_ready(s->run, p, true) ? p : NULL;
+}
+
+/* Lanes of the units from `at` on; a unit that several lanes share is nobody's. */
+static const uint8_t *lanes_of(const race_visit *v, const run_of_lanes *r, uint64_t at,
+                               uint32_t units, uint32_t shift, uint8_t lanes[RACE_PAGE])
+{
+    uint32_t each = (uint32_t)__builtin_ctz(r->each), from = (uint32_t)(at - r->at);
+
+    if (v->owner == NULL || v->task != NULL) {
+        return NULL;
+    }
+    if (v->together || each < shift) {
+        memset(lanes, v->together ? RACE_MANY : RACE_NOBODY, units);
+        return lanes;
+    }
+    for (uint32_t n = 0; n < units; n++) {
+        lanes[n] = (uint8_t)(r->lane + ((from + (n << shift)) >> each));
+    }
+    return lanes;
+}
+
+static bool touch_run(race_visit *v, const run_of_lanes *r)
+{
+    uint8_t lanes[RACE_PAGE];
+
+    for (uint64_t at = r->at, end = r->at + r->bytes, next = 0; at < end; at = next) {
+        race_page *p = page_at(v, at);
+        v->base = at / RACE_PAGE * RACE_PAGE;
+        next = v->base + RACE_PAGE < end ? v->base + RACE_PAGE : end;
+        if (p == NULL) {
+            return false;
+        }
+        if (((at | next) & ((UINT64_C(1) << p->shift) - 1)) != 0 &&
+            !race_page_refine(v->state->run, p, (uint8_t)__builtin_ctzll(at | next))) {
+            return false;
+        }
+        uint32_t units = (uint32_t)(next - at) >> p->shift;
+        const uint8_t *by = lanes_of(v, r, at, units, p->shift, lanes);
+        if (!race_visit_units(v, p, (uint32_t)(at - v->base) >> p->shift, units, by)) {
+            v->base += (uint64_t)v->unit << p->shift; /* of the conflict */
+            return false;
+        }
+    }
+    return true;
+}
+
+/* ---- A warp's own accesses ----------------------------------------------------------------- */
+
+static uint32_t own_record(race_state *s, race_warp *r, const warp *w, const race_visit *v)
+{
+    uint32_t at = (uint32_t)(v->i - w->run->kernel->code);
+    race_cached *c = &r->cache[at % RACE_CACHE];
+
+    if (c->id == 0 || c->instruction != at || c->time != v->time ||
+        c->generation != s->book->generation) {
+        race_record record = {.cluster = s->number,
+                              .time = v->time,
+                              .instruction = at,
+                              .agent = (uint16_t)r->agent,
+                              .warp = (uint16_t)(w->cta->rank * s->per_cta + w->index),
+                              .agent_kind = AGENT_WARP,
+                              .access = (uint8_t)v->kind};
+        *c = (race_cached){at, v->time, race_book_record(s->book, s->run, &record),
+                           s->book->generation};
+    }
+    return c->id;
+}
+
+/* Runs of lanes that touch memory side by side, one after the other. */
+static bool touch_lanes(race_visit *v, const uint64_t at[MACHINE_LANES], uint32_t mask,
+                        uint32_t bytes)
+{
+    run_of_lanes r = {.each = bytes};
+
+    for (EACH_LANE(lane, mask)) {
+        bool follows = r.bytes != 0 && at[lane] == r.at + r.bytes && lane == r.lane + r.bytes / bytes;
+        bool repeats = r.bytes == bytes && at[lane] == r.at; /* all lanes read one word */
+        if (repeats && v->kind != RACE_READ) {
+            r.lane = v->kind == RACE_WRITE ? r.lane : lane;
+        }
+        if (repeats) {
+            continue;
+        }
+        if (follows) {
+            r.bytes += bytes;
+            continue;
+        }
+        if (r.bytes != 0 && !touch_run(v, &r)) {
+            return false;
+        }
+        r = (run_of_lanes){.at = at[lane], .bytes = bytes, .lane = lane, .each = bytes};
+    }
+    return r.bytes == 0 || touch_run(v, &r);
+}
+
+static bool is_dense(const uint64_t at[MACHINE_LANES], uint32_t mask, uint32_t bytes)
+{
+    uint64_t wrong = 0;
+
+    if (mask != MACHINE_ALL || at[31] != at[0] + UINT64_C(31) * bytes) {
+        return false;
+    }
+    for (uint32_t lane = 0; lane < MACHINE_LANES; lane++) {
+        wrong |= at[lane] ^ (at[0] + (uint64_t)lane * bytes);
+    }
+    return wrong == 0;
+}
+
+static void report_lane(const race_visit *v, const uint64_t at[MACHINE_LANES], uint32_t mask,
+                        uint32_t bytes)
+{
+    for (EACH_LANE(lane, mask)) {
+        if (v->base >= at[lane] && v->base < at[lane] + bytes) {
+            race_report(v, lane, at[lane], bytes);
+            return;
+        }
+    }
+}
+
+bool race_touch(warp *w, const instruction *i, cta *owner, const uint64_t at[MACHINE_LANES],
+                uint32_t mask, uint32_t bytes, race_access kind)
+{
+    race_state *s = w->cta->cluster->races;
+    bool together = kind == RACE_READ_TOGETHER, good = false;
+
+    if (!wants(w, owner) || !race_book_room(s->book, w->run)) {
+        return !w->run->faulted;
+    }
+    race_warp *r = race_warp_of(s, w);
+    race_visit v = {.state = s,
+                    .book = s->book,
+                    .w = w,
+                    .i = i,
+                    .clock = &r->clock,
+                    .home = r->home,
+                    .owner = owner,
+                    .kind = together ? RACE_READ : kind,
+                    .together = together,
+                    .agent = r->agent,
+                    .time = r->home->times[r->agent]};
+    v.record = own_record(s, r, w, &v);
+    r->told = false;
+    if (is_dense(at, mask, bytes)) {
+        run_of_lanes all = {.at = at[0], .bytes = UINT64_C(32) * bytes, .each = bytes};
+        good = touch_run(&v, &all);
+    } else {
+        good = touch_lanes(&v, at, mask, bytes);
+    }
+    if (!good && !w->run->faulted) {
+        report_lane(&v, at, mask, bytes);
+    }
+    return good;
+}
+
+/* ---- Engines ------------------------------------------------------------------------------- */
+
+/* An agent for a bulk operation: one whose last operation the warp knows to be done, so that
+ * whoever knows of the new one may be taken to know of that too. */
+static uint32_t bulk_agent(race_state *s, race_warp *r, uint32_t index)
+{
+    for (uint32_t n = 0; n < r->bulk_len; n++) {
+        uint32_t a = r->bulk[n];
+        if (a < r->home->len && r->home->times[a] >= s->agent_time[a]) {
+            return a;
+        }
+    }
+    if (r->bulk_len < RACE_SLOTS && s->agents_len < RACE_AGENTS) {
+        return r->bulk[r->bulk_len++] = race_agent_new(s, AGENT_BULK, index);
+    }
+    r->bulk_next = (r->bulk_next + 1) % (r->bulk_len + (r->bulk_len == 0));
+    return r->bulk_len != 0 ? r->bulk[r->bulk_next] : 0;
+}
+
+/* cp.async and wgmma of a warp are done in their order: an agent each. */
+static uint32_t engine_agent(race_state *s, race_warp *r, uint32_t index, race_engine engine)
+{
+    uint32_t *agent = engine == RACE_COPY ? &r->copy : &r->matrix;
+
+    if (engine == RACE_BULK) {
+        return bulk_agent(s, r, index);
+    }
+    if (*agent == 0) {
+        *agent = race_agent_new(s, engine == RACE_COPY ? AGENT_COPY : AGENT_MATRIX, index);
+    }
+    return *agent;
+}
+
+race_task *race_issue(warp *w, const instruction *i, race_engine engine)
+{
+    race_state *s = w->cta->cluster->races;
+    race_task *t = NULL;
+
+    if (s == NULL) {
+        return NULL;
+    }
+    race_warp *r = race_warp_of(s, w);
+    t = calloc(1, sizeof *t);
+    if (t == NULL) {
+        race_out_of_memory(w->run);
+        return NULL;
+    }
+    t->state = s;
+    t->by = w;
+    t->i = i;
+    t->engine = engine;
+    t->lane = machine_lowest(w->live);
+    t->agent = engine_agent(s, r, w->cta->rank * s->per_cta + w->index, engine);
+    t->time = ++s->agent_time[t->agent];
+    t->view = race_view_take(w->run, r);
+    if (!r->told) { /* what the warp does from here on does not come before the task */
+        race_warp_know(s, r, r->agent, r->home->times[r->agent] + 1);
+        race_view_drop(r->view);
+        r->view = NULL;
+        r->told = true;
+    }
+    if (t->view == NULL) {
+        race_task_free(t);
+        return NULL;
+    }
+    return t;
+}
+
+static uint32_t task_record(race_task *t, race_access kind)
+{
+    race_state *s = t->state;
+
+    if (t->generation != s->book->generation) {
+        memset(t->record, 0, sizeof t->record);
+        t->generation = s->book->generation;
+    }
+    if (t->record[kind] == 0) {
+        race_record record = {.cluster = s->number,
+                              .time = t->time,
+                              .instruction = (uint32_t)(t->i - s->run->kernel->code),
+                              .agent = (uint16_t)t->agent,
+                              .warp = s->agent_warp[t->agent],
+                              .agent_kind = s->agent_kind[t->agent],
+                              .access = (uint8_t)kind};
+        t->record[kind] = race_book_record(s->book, s->run, &record);
+    }
+    return t->record[kind];
+}
+
+bool race_task_touch(race_task *t, cta *owner, uint64_t at, uint64_t bytes, uint64_t rows,
+                     uint64_t stride, race_access kind)
+{
+    bool good = true;
+
+    if (t == NULL || bytes == 0 || !wants(t->by, owner) ||
+        !race_book_room(t->state->book, t->by->run)) {
+        return t == NULL || !t->by->run->faulted;
+    }
+    race_visit v = {.state = t->state,
+                    .book = t->state->book,
+                    .w = t->by,
+                    .i = t->i,
+                    .task = t,
+                    .clock = &t->view->clock,
+                    .home = race_clock_find(&t->view->clock, t->state->number),
+                    .owner = owner,
+                    .kind = kind,
+                    .record = task_record(t, kind),
+                    .agent = t->agent,
+                    .time = t->time};
+    if (stride == bytes) {
+        bytes *= rows;
+        rows = 1;
+    }
+    for (uint64_t n = 0; n < rows && good; n++) {
+        run_of_lanes r = {.at = at + n * stride, .bytes = bytes, .each = 1};
+        good = touch_run(&v, &r);
+    }
+    if (!good && !t->by->run->faulted) {
+        race_report(&v, t->lane, v.base, (uint32_t)bytes);
+    }
+    return good;
+}
+
+void race_task_release(const race_task *t, race_clock **to)
+{
+    if (t == NULL) {
+        return;
+    }
+    if (*to == NULL) {
+        *to = calloc(1, sizeof **to);
+    }
+    if (*to == NULL) {
+        race_out_of_memory(t->state->run);
+        return;
+    }
+    if (race_clock_join(t->state->run, *to, &t->view->clock)) {
+        race_clock_know(t->state, *to, t->agent, t->time);
+    }
+}
+
+void race_task_join(warp *w, const race_task *t)
+{
+    if (t == NULL) {
+        return;
+    }
+    race_warp *r = race_warp_of(t->state, w);
+    if (race_warp_learn(t->state, r, &t->view->clock)) {
+        race_warp_know(t->state, r, t->agent, t->time);
+    }
+}
+
+void race_task_free(race_task *t)
+{
+    if (t != NULL) {
+        race_view_drop(t->view);
+        free(t);
+    }
+}
