@@ -50,6 +50,7 @@ void exec_redux(warp *w, const instruction *i, uint32_t mask);
 void exec_elect(warp *w, const instruction *i, uint32_t mask);
 void exec_activemask(warp *w, const instruction *i, uint32_t mask);
 void exec_nothing(warp *w, const instruction *i, uint32_t mask);
+void exec_warp_sync(warp *w, const instruction *i, uint32_t mask);
 void exec_trap(warp *w, const instruction *i, uint32_t mask);
 void exec_assert(warp *w, const instruction *i, uint32_t mask);
 

@@ -118,7 +118,8 @@ void exec_load(warp *w, const instruction *i, uint32_t mask)
             return;
         }
         win.dense = win.dense && lanes == mask;
-        if (!access_unmarked(w, i, lanes, size, &win)) {
+        if (!access_unmarked(w, i, lanes, size, &win) ||
+            !access_ordered(w, i, lanes, size, space, &win, address, RACE_READ)) {
             return;
         }
         count_access(w, i, address, lanes, space, false);
@@ -201,7 +202,10 @@ void exec_store(warp *w, const instruction *i, uint32_t mask)
             return;
         }
         win.dense = win.dense && lanes == mask;
-        if (!access_unmarked(w, i, lanes, size, &win)) {
+        if (!access_unmarked(w, i, lanes, size, &win) ||
+            !access_ordered(w, i, lanes, size, space, &win, address, RACE_WRITE) ||
+            (!win.dense && space != PTX_LOCAL &&
+             !race_lanes_agree(w, i, win.owner, address, lanes))) {
             return;
         }
         count_access(w, i, address, lanes, space, true);

@@ -1,14 +1,24 @@
 /* warp.c - what lanes do with one another: shfl, vote, match, redux, elect. `mask` holds the
  * lanes that take part; the warp's loop has brought them together. */
 #include "emulator/exec/exec.h"
+#include "emulator/machine/race.h"
 
 #include <string.h>
 
+/* Memory is always in order here; that a fence stands there is what the race detector wants. */
 void exec_nothing(warp *w, const instruction *i, uint32_t mask)
 {
-    (void)w;
-    (void)i;
     (void)mask;
+    if (i->order != 0) {
+        race_fence(w, i->order);
+    }
+}
+
+/* The lanes are together already. */
+void exec_warp_sync(warp *w, const instruction *i, uint32_t mask)
+{
+    (void)i;
+    race_warp_sync(w, mask);
 }
 
 void exec_trap(warp *w, const instruction *i, uint32_t mask)

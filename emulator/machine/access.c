@@ -377,3 +377,18 @@ bool access_unmarked(warp *w, const instruction *i, uint32_t mask, uint32_t byte
     }
     return true;
 }
+
+bool access_races(warp *w, const instruction *i, uint32_t mask, uint32_t bytes,
+                  const access_window *win, const uint64_t address[MACHINE_LANES], race_access kind)
+{
+    const uint64_t *at = win->owner != NULL ? win->at : address;
+    bool strong = (i->order & ORDER_STRONG) != 0;
+
+    if (!race_touch(w, i, win->owner, at, mask, bytes, strong ? RACE_ATOMIC : kind)) {
+        return false;
+    }
+    if (strong) {
+        race_order(w, i, win->owner, at, mask, kind != RACE_WRITE, kind != RACE_READ);
+    }
+    return true;
+}

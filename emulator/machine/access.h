@@ -3,7 +3,7 @@
 #ifndef HONE_EMULATOR_ACCESS_H
 #define HONE_EMULATOR_ACCESS_H
 
-#include "emulator/machine/machine.h"
+#include "emulator/machine/race.h"
 
 #include <string.h>
 
@@ -39,6 +39,19 @@ void access_count_shared(warp *w, const uint64_t address[MACHINE_LANES], uint32_
 /* The same for the rows of ldmatrix and stmatrix: eight lanes a matrix, 16 bytes each. A store is
  * also one of shared_store_requests, which its handler counts. */
 void access_count_matrix(warp *w, const uint64_t address[MACHINE_LANES], uint32_t mask);
+
+/* Whether the access is ordered behind those that it conflicts with; false after a fault. A strong
+ * access also brings and takes order. */
+bool access_races(warp *w, const instruction *i, uint32_t mask, uint32_t bytes,
+                  const access_window *win, const uint64_t address[MACHINE_LANES],
+                  race_access kind);
+static inline bool access_ordered(warp *w, const instruction *i, uint32_t mask, uint32_t bytes,
+                                  ptx_space space, const access_window *win,
+                                  const uint64_t address[MACHINE_LANES], race_access kind)
+{
+    return w->cta->cluster->races == NULL || (space != PTX_SHARED && space != PTX_GLOBAL) ||
+           access_races(w, i, mask, bytes, win, address, kind);
+}
 
 /* What a shadow byte says. */
 enum {

@@ -1,6 +1,7 @@
 /* machine.c - a launch: its arguments checked, run, its counters gathered. */
 #include "emulator/machine/counters.h"
 #include "emulator/machine/profile.h"
+#include "emulator/machine/race.h"
 #include "core/checked.h"
 
 #include <stdlib.h>
@@ -69,6 +70,7 @@ static hone_status gather(run_state *run, hone_emu_counters *out, hone_error *er
 
 static void close_run(run_state *run)
 {
+    race_end(run);
     global_close(run);
     free(run->operands);
     free(run->hit);

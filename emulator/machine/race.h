@@ -34,6 +34,11 @@ void race_end(run_state *run);
 bool race_touch(warp *w, const instruction *i, cta *owner, const uint64_t at[MACHINE_LANES],
                 uint32_t mask, uint32_t bytes, race_access kind);
 
+/* Lanes of one store that write to the same place must write the same. Arguments as of race_touch;
+ * `at` may be addresses of any space. */
+bool race_lanes_agree(warp *w, const instruction *i, const cta *owner,
+                      const uint64_t at[MACHINE_LANES], uint32_t mask);
+
 /* Order among warps. *to is allocated on first use. */
 void race_release(warp *w, race_clock **to);
 void race_acquire(warp *w, const race_clock *from);

@@ -41,13 +41,12 @@ static const char *actor(const race_visit *v)
 /* Which order was missing. */
 static const char *missing(const race_visit *v, const race_record *r)
 {
-    bool same_cta = r->cluster == v->state->number &&
-                    r->warp / v->state->per_cta == v->w->cta->rank;
-    return v->between_lanes ? "no bar.warp.sync between"
-           : same_cta       ? "no barrier between"
-           : v->owner == NULL
-               ? "no release and acquire between"
-               : "no cluster barrier between";
+    bool same_cta =
+        r->cluster == v->state->number && r->warp / v->state->per_cta == v->w->cta->rank;
+    return v->between_lanes   ? "no bar.warp.sync between"
+           : same_cta         ? "no barrier between"
+           : v->owner == NULL ? "no release and acquire between"
+                              : "no cluster barrier between";
 }
 
 void race_report(const race_visit *v, uint32_t lane, uint64_t at, uint32_t bytes)
@@ -68,9 +67,10 @@ void race_report(const race_visit *v, uint32_t lane, uint64_t at, uint32_t bytes
     }
     if (v->task == NULL && v->kind == RACE_READ && r->access == RACE_WRITE &&
         (r->agent_kind == AGENT_BULK || r->agent_kind == AGENT_COPY)) {
-        machine_fault(v->w, v->i, lane, at, FAULT_ASYNC,
-                      "read of %u bytes at %s, which %s writes at line %d; the reader has not waited for it",
-                      bytes, where, who, line);
+        machine_fault(
+            v->w, v->i, lane, at, FAULT_ASYNC,
+            "read of %u bytes at %s, which %s writes at line %d; the reader has not waited for it",
+            bytes, where, who, line);
         return;
     }
     if (v->between_lanes) {

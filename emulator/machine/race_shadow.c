@@ -154,7 +154,8 @@ static bool write_allows(race_visit *v, uint32_t id)
     if (id == 0) {
         return true;
     }
-    if (machine_checks(v->w, v->owner != NULL ? HONE_EMU_CHECK_RACES : HONE_EMU_CHECK_GLOBAL_RACES) &&
+    if (machine_checks(v->w,
+                       v->owner != NULL ? HONE_EMU_CHECK_RACES : HONE_EMU_CHECK_GLOBAL_RACES) &&
         !known(v, id, false)) {
         return against(v, id);
     }
@@ -174,8 +175,8 @@ static bool reads_allow(race_visit *v, uint32_t value)
              all = value & RACE_SET ? b->sets[value & RACE_INDEX] : single;
 
     if (value == 0 || (v->kind == RACE_READ && (value & RACE_ATOMIC_IN) == 0) ||
-        !machine_checks(v->w, v->owner != NULL ? HONE_EMU_CHECK_RACES
-                                               : HONE_EMU_CHECK_GLOBAL_RACES)) {
+        !machine_checks(v->w,
+                        v->owner != NULL ? HONE_EMU_CHECK_RACES : HONE_EMU_CHECK_GLOBAL_RACES)) {
         return true;
     }
     for (uint32_t n = 0; n < all.len; n++) {
@@ -255,7 +256,7 @@ static bool lanes_allow(race_visit *v, const race_page *p, uint32_t unit, uint32
 {
     uint32_t write = p->write[unit], read = p->read[unit], at = 0;
 
-    if (own_now(v, write) && lanes_differ(p->writer + unit, lanes, n, &at)) {
+    if (write != v->record && own_now(v, write) && lanes_differ(p->writer + unit, lanes, n, &at)) {
         v->against = write;
     } else if (v->kind == RACE_WRITE && (read & (RACE_SET | RACE_ATOMIC_IN)) == 0 &&
                own_now(v, read) && lanes_differ(p->reader + unit, lanes, n, &at)) {
@@ -273,7 +274,13 @@ static void note_lanes(const race_visit *v, race_page *p, uint32_t unit, uint32_
 {
     uint32_t read = p->read[unit];
 
-    if (v->kind == RACE_WRITE) {
+    if (v->kind == RACE_WRITE && p->write[unit] == v->record) {
+        /* a lane before it in the same instruction, or the same instruction again */
+        for (uint32_t k = 0; k < n; k++) {
+            uint8_t was = p->writer[unit + k];
+            p->writer[unit + k] = was == lanes[k] ? was : RACE_NOBODY;
+        }
+    } else if (v->kind == RACE_WRITE) {
         memcpy(p->writer + unit, lanes, n);
     } else if (v->kind == RACE_ATOMIC || v->together) {
         memset(p->reader + unit, RACE_NOBODY, n);

@@ -10,12 +10,12 @@
 #include "emulator/machine/race.h"
 
 enum {
-    RACE_PAGE = 1024,  /* bytes of memory that one page of shadow covers */
-    RACE_SLOTS = 24,   /* bulk operations of a warp that are told apart while in flight */
+    RACE_PAGE = 1024, /* bytes of memory that one page of shadow covers */
+    RACE_SLOTS = 24,  /* bulk operations of a warp that are told apart while in flight */
     RACE_AGENTS = 4000,
-    RACE_CACHE = 16,   /* records of a warp that are found again without a search */
-    RACE_MOVES = 1024, /* likewise of read sets */
-    RACE_FOREIGN = 6,  /* readers of other clusters that one word of global memory remembers */
+    RACE_CACHE = 16,    /* records of a warp that are found again without a search */
+    RACE_MOVES = 1024,  /* likewise of read sets */
+    RACE_FOREIGN = 6,   /* readers of other clusters that one word of global memory remembers */
     RACE_NOBODY = 0xff, /* in place of a lane: not known, no check */
     RACE_MANY = 0xfe,   /* several lanes read it */
 };
@@ -47,9 +47,9 @@ typedef struct race_record {
 typedef enum race_agent_kind { AGENT_WARP, AGENT_COPY, AGENT_BULK, AGENT_MATRIX } race_agent_kind;
 
 /* What a word's `read` holds: 0, a record, or a set of records. */
-#define RACE_SET    UINT32_C(0x80000000)
+#define RACE_SET       UINT32_C(0x80000000)
 #define RACE_ATOMIC_IN UINT32_C(0x40000000) /* atomics are, or is, among them */
-#define RACE_INDEX  UINT32_C(0x3fffffff)
+#define RACE_INDEX     UINT32_C(0x3fffffff)
 
 typedef struct race_set {
     uint32_t first, len; /* in the book's members */
@@ -81,12 +81,12 @@ typedef struct race_cached {
 
 typedef struct race_warp {
     race_clock clock;
-    race_block *home;                /* the one of clock's blocks that is its own cluster's */
-    uint32_t agent, copy, matrix;    /* copy, matrix: 0 while there is none */
+    race_block *home;             /* the one of clock's blocks that is its own cluster's */
+    uint32_t agent, copy, matrix; /* copy, matrix: 0 while there is none */
     uint32_t bulk[RACE_SLOTS], bulk_len, bulk_next;
-    race_view *view;                 /* of the clock as it is, or NULL */
-    bool told; /* nothing was touched since a task was issued */
-    race_clock *released, *pending;  /* at the last fence; what relaxed reads brought since */
+    race_view *view;                /* of the clock as it is, or NULL */
+    bool told;                      /* nothing was touched since a task was issued */
+    race_clock *released, *pending; /* at the last fence; what relaxed reads brought since */
     race_cached cache[RACE_CACHE];
 } race_warp;
 

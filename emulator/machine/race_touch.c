@@ -12,8 +12,8 @@ typedef struct run_of_lanes {
 
 static bool wants(const warp *w, const cta *owner)
 {
-    int checks = owner == NULL ? HONE_EMU_CHECK_GLOBAL_RACES
-                               : HONE_EMU_CHECK_RACES | HONE_EMU_CHECK_PROXY;
+    int checks =
+        owner == NULL ? HONE_EMU_CHECK_GLOBAL_RACES : HONE_EMU_CHECK_RACES | HONE_EMU_CHECK_PROXY;
     return w->cta->cluster->races != NULL && machine_checks(w, (hone_emu_check)checks);
 }
 
@@ -101,14 +101,8 @@ static bool touch_lanes(race_visit *v, const uint64_t at[MACHINE_LANES], uint32_
     run_of_lanes r = {.each = bytes};
 
     for (EACH_LANE(lane, mask)) {
-        bool follows = r.bytes != 0 && at[lane] == r.at + r.bytes && lane == r.lane + r.bytes / bytes;
-        bool repeats = r.bytes == bytes && at[lane] == r.at; /* all lanes read one word */
-        if (repeats && v->kind != RACE_READ) {
-            r.lane = v->kind == RACE_WRITE ? r.lane : lane;
-        }
-        if (repeats) {
-            continue;
-        }
+        bool follows =
+            r.bytes != 0 && at[lane] == r.at + r.bytes && lane == r.lane + r.bytes / bytes;
         if (follows) {
             r.bytes += bytes;
             continue;

@@ -130,7 +130,7 @@ static bool warp_barrier(ptx_builder *b)
         return false;
     }
     uint32_t mask = ptx_build_source(b, &b->statement->operands[0], 4);
-    instruction *i = ptx_build_control(b, exec_nothing, FLOW_WARP, 0, 1, &mask);
+    instruction *i = ptx_build_control(b, exec_warp_sync, FLOW_WARP, 0, 1, &mask);
     if (i != NULL) {
         i->member = mask;
     }
