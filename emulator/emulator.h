@@ -48,6 +48,7 @@ typedef struct machine_launch {
     bool cooperative;    /* all CTAs are resident together */
     uint32_t dynamic_shared_bytes;
     int32_t arch, sm_count;
+    int32_t registers; /* of a thread, as ptxas says; 0: nobody said */
     hone_emu_arithmetic arithmetic;
     uint64_t schedule_seed;
     uint32_t checks; /* of hone_emu_check */

@@ -215,6 +215,9 @@ void exec_atomic(warp *w, const instruction *i, uint32_t mask)
             one_lane(w, i, lane, &win);
             one_shadow(w, i, lane, &win);
         }
+        if (win.owner != NULL && win.owner != w->cta) {
+            w->cta->cluster->changes++;
+        }
         left &= ~lanes;
     }
 }

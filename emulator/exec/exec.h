@@ -49,10 +49,18 @@ void exec_match(warp *w, const instruction *i, uint32_t mask);
 void exec_redux(warp *w, const instruction *i, uint32_t mask);
 void exec_elect(warp *w, const instruction *i, uint32_t mask);
 void exec_activemask(warp *w, const instruction *i, uint32_t mask);
+void exec_barrier(warp *w, const instruction *i, uint32_t mask);
+void exec_cluster_arrive(warp *w, const instruction *i, uint32_t mask);
+void exec_cluster_wait(warp *w, const instruction *i, uint32_t mask);
+void exec_mapa(warp *w, const instruction *i, uint32_t mask);
+void exec_getctarank(warp *w, const instruction *i, uint32_t mask);
+void exec_setmaxnreg(warp *w, const instruction *i, uint32_t mask);
 void exec_nothing(warp *w, const instruction *i, uint32_t mask);
 void exec_warp_sync(warp *w, const instruction *i, uint32_t mask);
 void exec_trap(warp *w, const instruction *i, uint32_t mask);
 void exec_assert(warp *w, const instruction *i, uint32_t mask);
+
+enum { SETMAXNREG_INC, SETMAXNREG_DEC }; /* of exec_setmaxnreg: `kind`; `offset` is the count */
 
 /* Of exec_atomic: `kind` holds an operation and how the bytes are read; `elements` of them lie one
  * after the other, of which 128 bits are two. */

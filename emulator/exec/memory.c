@@ -211,6 +211,9 @@ void exec_store(warp *w, const instruction *i, uint32_t mask)
         count_access(w, i, address, lanes, space, true);
         store_elements(w, i, lanes, &win);
         store_shadow(w, i, lanes, &win);
+        if (win.owner != NULL && win.owner != w->cta) {
+            w->cta->cluster->changes++;
+        }
         left &= ~lanes;
     }
 }

@@ -117,35 +117,103 @@ static uint32_t open_global(warp *w, const instruction *i, const uint64_t addres
     return lanes;
 }
 
-/* Shared and local memory: offsets below a limit. A lane's local memory follows the one before it.
- */
-static uint32_t open_offsets(warp *w, const instruction *i, const uint64_t address[MACHINE_LANES],
-                             uint32_t mask, uint32_t bytes, ptx_space space, access_window *out)
+static void out_of_bounds(warp *w, const instruction *i, uint32_t lane, uint64_t address,
+                          uint32_t bytes, const char *what, uint64_t limit)
 {
-    bool shared = space == PTX_SHARED;
-    uint64_t limit = shared ? w->cta->shared_bytes : w->run->kernel->local_bytes;
-    uint64_t worst = 0, stride = shared ? 0 : limit;
-    uint32_t bad = 0;
+    machine_fault(w, i, lane, address, FAULT_OUT_OF_BOUNDS,
+                  "%u bytes at offset %llu of %s memory; it has %llu bytes", bytes,
+                  (unsigned long long)(address & UINT32_MAX), what, (unsigned long long)limit);
+}
 
-    out->data = shared ? w->cta->shared : w->local;
-    out->shadow = shared ? w->cta->shared_shadow : w->local_shadow;
+/* A lane's local memory follows the one before it. */
+static uint32_t open_local(warp *w, const instruction *i, const uint64_t address[MACHINE_LANES],
+                           uint32_t mask, uint32_t bytes, access_window *out)
+{
+    uint64_t limit = w->run->kernel->local_bytes;
+
+    out->data = w->local;
+    out->shadow = w->local_shadow;
+    for (EACH_LANE(lane, mask)) {
+        uint64_t a = address[lane] & UINT32_MAX;
+        out->at[lane] = a + lane * limit;
+        if (a + bytes > limit) {
+            out_of_bounds(w, i, lane, address[lane], bytes, "local", limit);
+            return 0;
+        }
+    }
+    return mask;
+}
+
+/* The CTA whose shared memory an address of the cluster names; NULL after a fault. */
+static cta *owner_of(warp *w, const instruction *i, uint32_t lane, uint64_t address, uint32_t bytes)
+{
+    const cluster *c = w->cta->cluster;
+    uint32_t rank = (uint32_t)address / ACCESS_CTA - 1, at = (uint32_t)address % ACCESS_CTA;
+
+    if ((uint32_t)address < ACCESS_CTA || rank == w->cta->rank) {
+        return w->cta;
+    }
+    if (rank >= c->ctas_len) {
+        machine_fault(w, i, lane, address, FAULT_OUT_OF_BOUNDS,
+                      "%u bytes at %#x of shared memory: it lies in no CTA of the cluster", bytes,
+                      (uint32_t)address);
+        return NULL;
+    }
+    if (i->flags & FLAG_OWN_CTA) {
+        machine_fault(w, i, lane, address, FAULT_OUT_OF_BOUNDS,
+                      "%u bytes at offset %u of the shared memory of CTA rank %u; the access is "
+                      "one of shared::cta, of CTA rank %u",
+                      bytes, at, rank, w->cta->rank);
+        return NULL;
+    }
+    if (c->ctas[rank].done_len == c->ctas[rank].warps_len) {
+        machine_fault(w, i, lane, address, FAULT_USE_AFTER_FREE,
+                      "%u bytes at offset %u of the shared memory of CTA rank %u, which has exited",
+                      bytes, at, rank);
+        return NULL;
+    }
+    return &c->ctas[rank];
+}
+
+/* Lanes whose addresses name other CTAs of the cluster: those of one at a time. */
+static uint32_t open_cluster(warp *w, const instruction *i, const uint64_t address[MACHINE_LANES],
+                             uint32_t mask, uint32_t bytes, access_window *out)
+{
+    uint32_t first = machine_lowest(mask), lanes = 0;
+    cta *owner = owner_of(w, i, first, address[first], bytes);
+
+    if (owner == NULL) {
+        return 0;
+    }
+    out->owner = owner;
+    out->data = owner->shared;
+    out->shadow = owner->shared_shadow;
+    for (EACH_LANE(lane, mask)) {
+        uint32_t a = (uint32_t)address[lane], at = a % ACCESS_CTA;
+        bool same = a / ACCESS_CTA == (uint32_t)address[first] / ACCESS_CTA;
+        if (same && (uint64_t)at + bytes > owner->shared_bytes) {
+            out_of_bounds(w, i, lane, at, bytes, "shared", owner->shared_bytes);
+            return 0;
+        }
+        out->at[lane] = at;
+        lanes |= (uint32_t)same << lane;
+    }
+    return lanes;
+}
+
+static uint32_t open_shared(warp *w, const instruction *i, const uint64_t address[MACHINE_LANES],
+                            uint32_t mask, uint32_t bytes, access_window *out)
+{
+    uint64_t limit = w->cta->shared_bytes, worst = 0;
+
+    out->data = w->cta->shared;
+    out->shadow = w->cta->shared_shadow;
     for (uint32_t lane = 0; lane < MACHINE_LANES; lane++) {
         uint64_t a = address[lane] & UINT32_MAX, counted = mask >> lane & 1 ? a : 0;
         worst = counted > worst ? counted : worst;
-        out->at[lane] = a + lane * stride;
+        out->at[lane] = a;
     }
-    if (worst + bytes <= limit) {
-        return mask;
-    }
-    for (EACH_LANE(lane, mask)) {
-        bad |= (uint32_t)((address[lane] & UINT32_MAX) + bytes > limit) << lane;
-    }
-    uint32_t lane = machine_lowest(bad);
-    machine_fault(w, i, lane, address[lane], FAULT_OUT_OF_BOUNDS,
-                  "%u bytes at offset %llu of %s memory; it has %llu bytes", bytes,
-                  (unsigned long long)(address[lane] & UINT32_MAX), shared ? "shared" : "local",
-                  (unsigned long long)limit);
-    return 0;
+    return worst + bytes <= limit ? mask : open_cluster(w, i, address, mask, bytes, out);
 }
 
 static uint32_t open_params(warp *w, const instruction *i, const uint64_t address[MACHINE_LANES],
@@ -187,8 +255,9 @@ uint32_t access_open(warp *w, const instruction *i, const uint64_t address[MACHI
     *space = in;
     switch (in) {
     case PTX_SHARED:
+        return open_shared(w, i, address, lanes, bytes, out);
     case PTX_LOCAL:
-        return open_offsets(w, i, address, lanes, bytes, in, out);
+        return open_local(w, i, address, lanes, bytes, out);
     case PTX_PARAM:
         return open_params(w, i, address, lanes, bytes, out);
     case PTX_GENERIC:

@@ -40,6 +40,10 @@ void access_count_shared(warp *w, const uint64_t address[MACHINE_LANES], uint32_
  * also one of shared_store_requests, which its handler counts. */
 void access_count_matrix(warp *w, const uint64_t address[MACHINE_LANES], uint32_t mask);
 
+/* A 32-bit address of shared memory: the offset, and in the bits above either 0, the executing
+ * CTA's own, or one more than the rank of a CTA of the cluster. */
+enum { ACCESS_CTA = 1 << 24 };
+
 /* Whether the access is ordered behind those that it conflicts with; false after a fault. A strong
  * access also brings and takes order. */
 bool access_races(warp *w, const instruction *i, uint32_t mask, uint32_t bytes,

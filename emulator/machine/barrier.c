@@ -1,33 +1,45 @@
-/* barrier.c - the sixteen named barriers of a CTA. They count threads, in whole warps. */
-#include "emulator/machine/machine.h"
+/* barrier.c - the sixteen named barriers of a CTA. They count threads, in whole warps: a warp has
+ * arrived when all of its lanes that have not exited have. */
+#include "emulator/machine/race.h"
 
-#include <stdio.h>
-#include <string.h>
-
-static uint32_t expected_of(const cta *c, const cta_barrier *b)
+uint32_t barrier_expects(const cta *c, uint32_t id)
 {
+    const cta_barrier *b = &c->barriers[id];
+
     return b->expected != 0 ? b->expected : (c->warps_len - c->done_len) * MACHINE_LANES;
 }
 
-static void give_result(warp *w, const cta_barrier *b)
+static void give_result(warp *w, const cta_barrier *b, uint32_t lane)
 {
-    const instruction *i = w->waiting;
+    const instruction *i = warp_stands_at(w, lane);
+    uint32_t bit = UINT32_C(1) << lane;
 
     switch ((machine_barrier_kind)i->kind) {
     case BAR_POPC:
-        for (EACH_LANE(lane, w->live)) {
-            machine_r32(w, i->o[0])[lane] = b->count;
-        }
+        machine_r32(w, i->o[0])[lane] = b->count;
         break;
     case BAR_AND:
-        machine_set_predicate(w, i->o[0], b->all ? MACHINE_ALL : 0, w->live);
+        machine_set_predicate(w, i->o[0], b->all ? MACHINE_ALL : 0, bit);
         break;
     case BAR_OR:
-        machine_set_predicate(w, i->o[0], b->any ? MACHINE_ALL : 0, w->live);
+        machine_set_predicate(w, i->o[0], b->any ? MACHINE_ALL : 0, bit);
         break;
     case BAR_SYNC:
     case BAR_ARRIVE:
-        break;
+        return;
+    }
+    if (w->tainted) {
+        taint_set(w, i->o[0], 0, bit);
+    }
+}
+
+void barrier_release(warp *w, uint32_t id)
+{
+    w->blocked &= ~w->waits[id];
+    w->waits[id] = 0;
+    w->progressed = true;
+    if (w->state == WARP_WAITING) {
+        w->state = WARP_READY;
     }
 }
 
@@ -35,17 +47,22 @@ static void complete_if_full(cta *c, uint32_t id)
 {
     cta_barrier *b = &c->barriers[id];
 
-    if (b->arrived == 0 || b->arrived < expected_of(c, b)) {
+    if (b->arrived == 0 || b->arrived < barrier_expects(c, id)) {
         return;
     }
     for (uint32_t n = 0; n < c->warps_len; n++) {
         warp *w = &c->warps[n];
-        if (w->state == WARP_AT_BARRIER && w->barrier == id) {
-            give_result(w, b);
-            w->state = WARP_READY;
-            w->waiting = NULL;
+        if (w->waits[id] == 0) {
+            continue;
         }
+        for (EACH_LANE(lane, b->votes ? w->waits[id] : 0)) {
+            give_result(w, b, lane);
+        }
+        race_warp_sync(w, w->waits[id]);
+        race_acquire(w, b->clock);
+        barrier_release(w, id);
     }
+    race_clock_free(&b->clock);
     *b = (cta_barrier){0};
 }
 
@@ -55,76 +72,119 @@ static void vote(cta_barrier *b, const warp *w, const instruction *i, uint32_t m
     uint32_t p = *machine_r32(w, i->o[at]);
 
     p = (i->elements & BAR_NEGATED ? ~p : p) & mask;
-    b->all = b->arrived == 0 ? p == mask : b->all && p == mask;
+    b->all = b->votes ? b->all && p == mask : p == mask;
     b->any |= p != 0;
     b->count += (uint32_t)__builtin_popcount(p);
+    b->votes = true;
 }
 
-void barrier_arrive(warp *w, const instruction *i, uint32_t mask)
+/* The warp counts once the rest of it has come, or has left. */
+static void count_if_whole(warp *w, uint32_t id)
 {
-    uint32_t lane = machine_lowest(mask);
-    uint32_t id = machine_r32(w, i->o[i->results])[lane];
-
-    if (id >= MACHINE_BARRIERS) {
-        machine_fault(w, i, lane, 0, FAULT_TRAP, "barrier %u: a CTA has %d", id, MACHINE_BARRIERS);
+    if (w->arrived[id] == 0 || (w->live & ~w->arrived[id]) != 0) {
         return;
     }
-    cta_barrier *b = &w->cta->barriers[id];
-    uint32_t threads =
-        i->elements & BAR_HAS_COUNT ? machine_r32(w, i->o[i->results + 1u])[lane] : 0;
-    if (threads % MACHINE_LANES != 0 || (b->arrived != 0 && threads != b->expected)) {
+    w->arrived[id] = 0;
+    w->cta->barriers[id].arrived += MACHINE_LANES;
+    complete_if_full(w->cta, id);
+}
+
+static bool check_count(warp *w, const instruction *i, uint32_t lane, uint32_t id, uint32_t threads)
+{
+    const cta_barrier *b = &w->cta->barriers[id];
+
+    if (threads % MACHINE_LANES != 0 || (b->begun && threads != b->expected)) {
         machine_fault(w, i, lane, 0, FAULT_BARRIER_DIVERGENCE,
                       "barrier %u: %u threads are given here, %u elsewhere; both must agree and "
                       "be a multiple of 32",
                       id, threads, b->expected);
-        return;
+        return false;
+    }
+    if (i->kind == BAR_ARRIVE && threads == 0) {
+        machine_fault(w, i, lane, 0, FAULT_BARRIER_DIVERGENCE,
+                      "barrier %u: an arrival must say how many threads take part", id);
+        return false;
+    }
+    return true;
+}
+
+/* Lanes that name the same barrier and the same count. */
+static bool arrive(warp *w, const instruction *i, uint32_t mask, uint32_t id, uint32_t threads)
+{
+    uint32_t lane = machine_lowest(mask);
+
+    if (id >= MACHINE_BARRIERS) {
+        machine_fault(w, i, lane, 0, FAULT_TRAP, "barrier %u: a CTA has %d", id, MACHINE_BARRIERS);
+        return false;
+    }
+    if (!check_count(w, i, lane, id, threads)) {
+        return false;
+    }
+    cta_barrier *b = &w->cta->barriers[id];
+    if ((w->arrived[id] & mask) != 0) {
+        machine_fault(w, i, lane, 0, FAULT_BARRIER_DIVERGENCE,
+                      "barrier %u: lanes %08x arrive again while the rest of their warp has not "
+                      "arrived once",
+                      id, w->arrived[id] & mask);
+        return false;
     }
     if (i->elements & BAR_HAS_PREDICATE) {
         vote(b, w, i, mask);
     }
     b->expected = threads;
-    b->arrived += MACHINE_LANES;
+    b->begun = true;
+    race_release(w, &b->clock);
     w->run->counters.barriers++;
+    w->arrived[id] |= mask;
     if (i->kind != BAR_ARRIVE) {
-        w->state = WARP_AT_BARRIER;
-        w->barrier = id;
-        w->waiting = i;
+        w->waits[id] |= mask;
+        w->blocked |= mask;
     }
-    complete_if_full(w->cta, id);
+    count_if_whole(w, id);
+    return true;
 }
 
-void barrier_warp_done(cta *c)
+void barrier_arrive(warp *w, const instruction *i, uint32_t mask)
 {
+    const uint32_t *ids = machine_r32(w, i->o[i->results]);
+    const uint32_t *counts =
+        i->elements & BAR_HAS_COUNT ? machine_r32(w, i->o[i->results + 1u]) : NULL;
+
+    while (mask != 0) {
+        uint32_t lane = machine_lowest(mask), same = 0;
+        for (EACH_LANE(other, mask)) {
+            bool equal = ids[other] == ids[lane] && (!counts || counts[other] == counts[lane]);
+            same |= (uint32_t)equal << other;
+        }
+        if (same != mask && (i->elements & BAR_ANY_LANES) == 0) {
+            machine_fault(w, i, lane, 0, FAULT_BARRIER_DIVERGENCE,
+                          "an aligned barrier of which lanes %08x name another, or another count, "
+                          "than lanes %08x",
+                          mask & ~same, same);
+            return;
+        }
+        if (!arrive(w, i, same, ids[lane], counts != NULL ? counts[lane] : 0)) {
+            return;
+        }
+        mask &= ~same;
+    }
+}
+
+void barrier_leave(warp *w)
+{
+    cta *c = w->cta;
+
+    for (uint32_t id = 0; id < MACHINE_BARRIERS; id++) {
+        count_if_whole(w, id);
+    }
+    if (w->live != 0) {
+        return;
+    }
     c->done_len++;
+    c->cluster->done_len += c->done_len == c->warps_len;
     for (uint32_t id = 0; id < MACHINE_BARRIERS; id++) {
         if (c->barriers[id].expected == 0) {
             complete_if_full(c, id);
         }
-    }
-}
-
-/* Every warp that is not done waits at a barrier that nobody will fill. */
-void barrier_deadlock(cta *c)
-{
-    char where[300] = "";
-    size_t used = 0;
-    warp *first = NULL;
-
-    for (uint32_t n = 0; n < c->warps_len; n++) {
-        warp *w = &c->warps[n];
-        if (w->state != WARP_AT_BARRIER) {
-            continue;
-        }
-        first = first != NULL ? first : w;
-        const cta_barrier *b = &c->barriers[w->barrier];
-        if (used < sizeof where - 60) {
-            used += (size_t)snprintf(where + used, sizeof where - used,
-                                     " warp %u line %d barrier %u (%u of %u);", n, w->waiting->line,
-                                     w->barrier, b->arrived, expected_of(c, b));
-        }
-    }
-    if (first != NULL) {
-        machine_fault(first, first->waiting, machine_lowest(first->live), 0, FAULT_DEADLOCK,
-                      "no warp can go on:%s", where);
     }
 }

@@ -7,10 +7,29 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Clusters divide the grid; 16 CTAs is the most that a device takes. */
+static hone_status check_cluster(const machine_launch *l, hone_error *error)
+{
+    uint64_t size = 1;
+
+    for (int d = 0; d < 3; d++) {
+        uint32_t wide = l->cluster[d] > 0 ? l->cluster[d] : 1;
+        size *= wide;
+        if (l->grid[d] % wide != 0 || size > 16) {
+            return status_set(error, HONE_BAD_ARGUMENT, l->kernel->name, 0,
+                              "a cluster of %u x %u x %u CTAs: it must divide the grid, and have "
+                              "16 CTAs at most",
+                              l->cluster[0], l->cluster[1], l->cluster[2]);
+        }
+    }
+    return HONE_OK;
+}
+
 static hone_status check_launch(const machine_launch *l, hone_error *error)
 {
     const char *name = l->kernel->name;
     uint64_t threads = 1, ctas = 1;
+    hone_status status = HONE_OK;
 
     for (int d = 0; d < 3; d++) {
         if (l->grid[d] == 0 || l->block[d] == 0 || l->block[d] > 1024) {
@@ -24,6 +43,7 @@ static hone_status check_launch(const machine_launch *l, hone_error *error)
             return status_set(error, HONE_OVERFLOW, name, 0, "the grid has more than 2^64 CTAs");
         }
     }
+    TRY(check_cluster(l, error));
     if (threads > l->kernel->max_threads) {
         return status_set(error, HONE_BAD_ARGUMENT, name, 0,
                           "a block of %llu threads; the kernel takes %u",
@@ -41,7 +61,8 @@ static hone_status check_launch(const machine_launch *l, hone_error *error)
                               (unsigned long long)l->sample[n], (unsigned long long)ctas);
         }
     }
-    return HONE_OK;
+done:
+    return status;
 }
 
 /* What a run keeps beside its counters, as the launch asks. */

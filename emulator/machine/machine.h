@@ -15,6 +15,9 @@ enum {
     MACHINE_LANES = 32,
     MACHINE_SLOT = 128, /* bytes of a 32-bit register; poison masks count in these */
     MACHINE_BARRIERS = 16,
+    MACHINE_WAIT_CLUSTER = MACHINE_BARRIERS, /* what else lanes wait for, beside barriers */
+    MACHINE_WAIT_REGISTERS,
+    MACHINE_WAITS,
     MACHINE_LINE = 128, /* bytes of a cache line, unit of unique_lines */
     MACHINE_SECTOR = 32,
 };
@@ -81,9 +84,16 @@ typedef enum machine_barrier_kind {
     BAR_AND,
     BAR_OR
 } machine_barrier_kind;
-enum { BAR_HAS_COUNT = 1, BAR_HAS_PREDICATE = 2, BAR_NEGATED = 4 }; /* in `elements` */
+/* In `elements`. Without BAR_ANY_LANES the form is .aligned. */
+enum { BAR_HAS_COUNT = 1, BAR_HAS_PREDICATE = 2, BAR_NEGATED = 4, BAR_ANY_LANES = 8 };
 
-enum { FLAG_ADDRESS64 = 1, FLAG_SIGNED = 2, FLAG_TRANSPOSED = 4, FLAG_HIDDEN = 8 };
+enum {
+    FLAG_ADDRESS64 = 1,
+    FLAG_SIGNED = 2,
+    FLAG_TRANSPOSED = 4,
+    FLAG_HIDDEN = 8,
+    FLAG_OWN_CTA = 16, /* .shared::cta: shared memory of another CTA is a fault */
+};
 
 /* `order`: what a form says of ordering, as bits; 0 is a weak access. atom and red are strong when
  * they say nothing; .volatile counts as .relaxed.sys; fence.acq_rel and membar are acquire and
@@ -125,6 +135,10 @@ struct ptx_kernel {
     special_slot *specials;
     uint32_t specials_len;
     uint32_t static_shared_bytes, local_bytes, params_bytes, max_threads;
+    uint32_t required_threads[3];                       /* .reqntid; 0: not said */
+    uint32_t cluster[3];                                /* .reqnctapercluster; 0: not said */
+    uint32_t max_cluster_rank, min_ctas, max_registers; /* 0: not said */
+    bool explicit_cluster;
     uint32_t params_len, param_offset[64], param_bytes[64];
     ptx_place *places; /* in the CUDA source, by instruction */
     const source_files *files;
@@ -141,8 +155,7 @@ typedef struct async_copy {
 
 typedef enum warp_state {
     WARP_READY,
-    WARP_AT_BARRIER, /* of its CTA */
-    WARP_AT_CLUSTER_BARRIER,
+    WARP_WAITING, /* every live lane is `blocked`, or waits for one that is */
     WARP_DONE,
 } warp_state;
 
@@ -160,9 +173,17 @@ struct warp {
      * cluster's `changes` at that time: while it stands, looking again is in vain. */
     bool yields;
     uint64_t polled;
+    uint32_t polls; /* turns in a row that ended with a poll in vain of the same `changes` */
     warp_state state;
-    const instruction *waiting; /* the barrier instruction, while at a barrier */
-    uint32_t barrier, index;
+    uint32_t index;
+    /* By barrier of the CTA: lanes that have arrived while others of the warp have not, and lanes
+     * that wait, also at MACHINE_WAIT_*. `blocked`: all that wait at any. A waiting lane's program
+     * counter is behind its instruction. */
+    uint32_t arrived[MACHINE_BARRIERS], waits[MACHINE_WAITS], blocked;
+    /* Of the cluster's barrier: lanes that arrived in the phase that goes on; lanes whose phase is
+     * over and that have not waited yet. */
+    uint32_t cluster_arrived, cluster_passed;
+    uint32_t registers, wants, register_requests; /* of each thread; setmaxnreg */
     cta *cta;
     run_state *run;
     uint8_t *local, *local_shadow;
@@ -176,6 +197,8 @@ struct warp {
 typedef struct cta_barrier {
     uint32_t arrived, expected; /* threads, whole warps */
     uint32_t all, any, count;   /* of bar.red */
+    bool begun;                 /* somebody has arrived, maybe not with a whole warp */
+    bool votes;                 /* of a bar.red: who waits gets a result */
     race_clock *clock;          /* what those who arrived know */
 } cta_barrier;
 
@@ -188,6 +211,7 @@ struct cta {
     uint32_t shared_bytes;
     warp *warps;
     uint32_t warps_len, done_len;
+    uint32_t registers_free; /* of each lane of a warp, summed over warps */
     cta_barrier barriers[MACHINE_BARRIERS];
     mbarrier_table *mbarriers; /* NULL until the first one */
     bool marked; /* shadow bytes may say more than written or not: see access_unmarked */
@@ -203,6 +227,18 @@ struct cluster {
     uint64_t changes;
     async_op *first, *last; /* issued and not done, oldest first */
     race_state *races;      /* NULL: nobody looks for races */
+
+    uint64_t linear;   /* of the clusters of the grid */
+    uint32_t index[3]; /* in clusters */
+    uint32_t done_len; /* CTAs */
+    /* Its barrier: threads that arrived in this phase, and threads that have not exited. */
+    uint32_t arrived, live;
+    race_clock *arriving, *passed; /* what those know who arrived in this phase; in the last */
+    uint64_t ran;                  /* warp instructions since it began */
+    /* Of the scheduler: `changes` at its last look, and for how many rounds it stood still; rounds
+     * in a row in which every warp that is ready polled in vain. */
+    uint64_t seen;
+    uint32_t rounds, idle_rounds;
 };
 
 /* Lines of one allocation that the launch has touched. */
@@ -292,19 +328,40 @@ void machine_fault(warp *w, const instruction *i, uint32_t lane, uint64_t addres
 
 /* warp.c: run until a barrier, the end, a fault, or `quantum` instructions. */
 void warp_run(warp *w, uint64_t quantum);
-void warp_report_hang(cta *c);
+/* The instruction where `lane` stands; of a lane that waits at a barrier, the barrier. */
+const instruction *warp_stands_at(const warp *w, uint32_t lane);
 /* taint.c: before an instruction of a tainted warp. False: do not run it, a fault is filed. */
 bool taint_before(warp *w, const instruction *i, uint32_t active, uint32_t mask);
 /* True (and a fault) when a lane in `mask` holds poison in `operand`. */
 bool taint_refuse(warp *w, const instruction *i, uint32_t operand, uint32_t mask, const char *use);
 void taint_set(warp *w, uint32_t operand, uint32_t value, uint32_t mask);
 
-/* barrier.c */
+/* barrier.c: lanes of a warp arrive at a named barrier of their CTA, and wait. */
 void barrier_arrive(warp *w, const instruction *i, uint32_t mask);
-void barrier_warp_done(cta *c);
-void barrier_deadlock(cta *c);
+uint32_t barrier_expects(const cta *c, uint32_t id); /* threads, whole warps */
+/* Lanes have left their warp (it may be none is left): barriers that waited for them only, open. */
+void barrier_leave(warp *w);
+/* Lanes that wait at one of the barriers may go on. */
+void barrier_release(warp *w, uint32_t id);
+/* cluster.c: the CTAs that run together. open makes room, begin starts the cluster `linear` of the
+ * grid. */
+hone_status cluster_open(cluster *c, run_state *run, hone_error *error);
+void cluster_begin(cluster *c, uint64_t linear);
+void cluster_close(cluster *c);
+void cluster_arrive(warp *w, const instruction *i, uint32_t mask);
+void cluster_wait(warp *w, const instruction *i, uint32_t mask);
+void cluster_leave(warp *w, uint32_t leaving);
+/* Number of CTAs of a cluster of this launch. */
+uint32_t cluster_size(const machine_launch *l);
+/* No warp of the cluster can go on: where each stands. The same of one that runs too long. */
+void cluster_report_deadlock(cluster *c);
+void cluster_report_hang(cluster *c);
+/* registers.c: of a thread when the launch begins; setmaxnreg. */
+uint32_t registers_at_start(const machine_launch *l);
+void registers_request(warp *w, const instruction *i, uint32_t mask);
 /* special.c */
-int special_find(ptx_text name, bool *wide); /* -1: no such register */
+/* -1: no such register. *width: 8, 4, or 0 of a predicate. */
+int special_find(ptx_text name, uint8_t *width);
 void special_fill_warp(warp *w);
 void special_fill_clocks(warp *w);
 /* schedule.c */

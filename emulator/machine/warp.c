@@ -52,11 +52,15 @@ static bool pick(warp *w, group *g)
         *g = (group){.mask = w->live, .pc = w->pc, .stop = MACHINE_NONE};
         return true;
     }
-    uint32_t ready = w->live & ~w->parked;
+    uint32_t awake = w->live & ~w->blocked, ready = awake & ~w->parked;
     if (ready == 0 && w->progressed) { /* lanes that a parked one waits for may have left */
         w->progressed = false;
         w->parked = 0;
-        ready = w->live;
+        ready = awake;
+    }
+    if (ready == 0 && w->blocked != 0) { /* until a barrier opens */
+        w->state = WARP_WAITING;
+        return false;
     }
     uint32_t pc = lowest_pc(w, ready, w->rotate);
     if (pc == MACHINE_NONE) {
@@ -67,7 +71,7 @@ static bool pick(warp *w, group *g)
         return false;
     }
     *g = (group){.pc = pc, .stop = lowest_pc(w, w->live, pc + 1)};
-    for (EACH_LANE(lane, w->live)) {
+    for (EACH_LANE(lane, awake)) {
         g->mask |= (uint32_t)(w->lane_pc[lane] == pc) << lane;
     }
     if (g->mask == w->live) {
@@ -135,9 +139,11 @@ static bool flow_exit(warp *w, group *g, uint32_t leaving)
     w->parked &= ~leaving;
     if (w->live == 0) {
         w->state = WARP_DONE;
-        return false;
+    } else {
+        store_pc(w, g->mask & ~leaving, g->pc + 1);
     }
-    store_pc(w, g->mask & ~leaving, g->pc + 1);
+    barrier_leave(w);
+    cluster_leave(w, leaving);
     return false;
 }
 
@@ -171,27 +177,51 @@ static bool flow_members(warp *w, const instruction *i, group *g, uint32_t mask)
     return false;
 }
 
+/* The lanes wait where they stand until the rest of the warp is here. */
+static bool park(warp *w, group *g, uint32_t mask)
+{
+    split(w, g);
+    store_pc(w, g->mask & ~mask, g->pc + 1);
+    store_pc(w, mask, g->pc);
+    w->parked = (w->parked & ~g->mask) | mask;
+    return false;
+}
+
 static bool flow_aligned(warp *w, const instruction *i, group *g, uint32_t mask)
 {
     if (mask != 0 && mask != w->live) {
-        split(w, g);
-        store_pc(w, g->mask & ~mask, g->pc + 1);
-        store_pc(w, mask, g->pc);
-        w->parked = (w->parked & ~g->mask) | mask;
-        return false;
+        return park(w, g, mask);
     }
-    w->parked = 0;
+    w->parked &= ~g->mask;
+    g->pc++;
+    if (mask != 0) {
+        i->run(w, i, mask);
+    }
+    return true;
+}
+
+/* A barrier: lanes that it holds up stand behind it already, so that nobody runs it twice. */
+static bool flow_barrier(warp *w, const instruction *i, group *g, uint32_t mask)
+{
+    if (mask != 0 && mask != w->live && (i->elements & BAR_ANY_LANES) == 0) {
+        return park(w, g, mask);
+    }
+    w->parked &= ~g->mask;
     g->pc++;
     if (mask == 0) {
         return true;
     }
-    if (i->flow != FLOW_BARRIER) {
-        i->run(w, i, mask);
+    store_pc(w, g->mask, g->pc);
+    i->run(w, i, mask);
+    if ((w->blocked & g->mask) == 0) {
         return true;
     }
-    store_pc(w, mask, g->pc);
-    barrier_arrive(w, i, mask);
-    return w->state == WARP_READY;
+    if (w->blocked == w->live) {
+        w->state = WARP_WAITING;
+    } else {
+        split(w, g);
+    }
+    return false;
 }
 
 static bool flow(warp *w, const instruction *i, group *g, uint32_t mask)
@@ -206,8 +236,9 @@ static bool flow(warp *w, const instruction *i, group *g, uint32_t mask)
     case FLOW_WARP:
         return flow_members(w, i, g, mask);
     case FLOW_ALIGNED:
-    case FLOW_BARRIER:
         return flow_aligned(w, i, g, mask);
+    case FLOW_BARRIER:
+        return flow_barrier(w, i, g, mask);
     case FLOW_NEXT:
         break;
     }
@@ -306,7 +337,9 @@ void warp_run(warp *w, uint64_t quantum)
     w->yields = false;
     while (left > 0 && w->state == WARP_READY && !w->run->faulted && !w->yields) {
         if (!pick(w, &g)) {
-            stuck(w);
+            if (w->state == WARP_READY) {
+                stuck(w);
+            }
             return;
         }
         if (!w->diverged) {
@@ -322,17 +355,9 @@ void warp_run(warp *w, uint64_t quantum)
     }
 }
 
-void warp_report_hang(cta *c)
+const instruction *warp_stands_at(const warp *w, uint32_t lane)
 {
-    for (uint32_t n = 0; n < c->warps_len; n++) {
-        warp *w = &c->warps[n];
-        if (w->state != WARP_READY) {
-            continue;
-        }
-        uint32_t lane = machine_lowest(w->live);
-        uint32_t pc = w->diverged ? lowest_pc(w, w->live, 0) : w->pc;
-        machine_fault(w, &w->run->kernel->code[pc], lane, 0, FAULT_HANG,
-                      "the CTA ran past its instruction budget; a loop does not end, or waits for "
-                      "a CTA that runs later");
-    }
+    uint32_t pc = w->diverged ? w->lane_pc[lane] : w->pc;
+
+    return &w->run->kernel->code[pc - (w->blocked >> lane & 1)];
 }

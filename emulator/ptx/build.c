@@ -108,8 +108,8 @@ uint32_t ptx_build_constant(ptx_builder *b, uint64_t value, uint32_t width)
 
 static uint32_t special(ptx_builder *b, ptx_text name)
 {
-    bool wide = false;
-    int which = special_find(name, &wide);
+    uint8_t width = 4;
+    int which = special_find(name, &width);
 
     for (uint32_t n = 0; which >= 0 && n < b->vregs_len; n++) {
         if (b->vregs[n].kind == VREG_SPECIAL && b->vregs[n].special == which) {
@@ -119,7 +119,7 @@ static uint32_t special(ptx_builder *b, ptx_text name)
     if (which < 0) {
         return MACHINE_NONE;
     }
-    uint32_t made = ptx_build_vreg(b, wide ? 8 : 4);
+    uint32_t made = ptx_build_vreg(b, width);
     if (b->status == HONE_OK) {
         b->vregs[made].kind = VREG_SPECIAL;
         b->vregs[made].special = (uint8_t)which;

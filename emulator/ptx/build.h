@@ -153,7 +153,7 @@ uint32_t ptx_build_step(ptx_builder *b, const char *step, ptx_text type, uint32_
 typedef struct ptx_access {
     ptx_space space;
     uint32_t bytes, elements;
-    bool is_signed;
+    bool is_signed, own_cta; /* own_cta: .shared::cta, also where it is not said */
     uint8_t order, scope;
 } ptx_access;
 /* The memory order and scope that a form's words say; words stay. 0: none, a weak access. */

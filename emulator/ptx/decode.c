@@ -297,6 +297,12 @@ hone_status ptx_decode_kernel(ptx_builder *b, const ptx_function *f, ptx_kernel 
     out->static_shared_bytes = b->static_shared > dynamic_at ? b->static_shared : dynamic_at;
     out->local_bytes = (b->local_bytes + 15) / 16 * 16;
     out->max_threads = f->max_threads != 0 ? f->max_threads : 1024;
+    memcpy(out->required_threads, f->required_threads, sizeof out->required_threads);
+    memcpy(out->cluster, f->cluster, sizeof out->cluster);
+    out->max_cluster_rank = f->max_cluster_rank;
+    out->min_ctas = f->min_ctas;
+    out->max_registers = f->max_registers;
+    out->explicit_cluster = f->explicit_cluster;
     if (b->status == HONE_OK && b->report->count == 0) {
         b->status = ptx_place_keep(b, out);
     }

@@ -172,7 +172,10 @@ bool ptx_decode_barrier(ptx_builder *b, ptx_form *f)
         has |= BAR_HAS_PREDICATE;
         o[n++] = ptx_build_source(b, &s->operands[s->operands_len - 1], 0);
     }
-    instruction *i = ptx_build_control(b, exec_nothing, FLOW_BARRIER, first, n - first, o);
+    if (ptx_text_is(f->base, "barrier") && !ptx_form_has(f, "aligned")) {
+        has |= BAR_ANY_LANES;
+    }
+    instruction *i = ptx_build_control(b, exec_barrier, FLOW_BARRIER, first, n - first, o);
     if (i != NULL) {
         i->kind = (uint8_t)kind;
         i->elements = has;

@@ -14,9 +14,10 @@ static bool take_space(ptx_form *f, ptx_space *space)
         const char *name;
         ptx_space space;
     } spaces[] = {{"global", PTX_GLOBAL},      {"shared", PTX_SHARED},
-                  {"shared::cta", PTX_SHARED}, {"param", PTX_PARAM},
-                  {"local", PTX_LOCAL},        {"const", PTX_CONST},
-                  {"param::entry", PTX_PARAM}, {"param::func", PTX_PARAM}};
+                  {"shared::cta", PTX_SHARED}, {"shared::cluster", PTX_SHARED},
+                  {"param", PTX_PARAM},        {"local", PTX_LOCAL},
+                  {"const", PTX_CONST},        {"param::entry", PTX_PARAM},
+                  {"param::func", PTX_PARAM}};
     *space = PTX_GENERIC;
     for (size_t n = 0; n < ARRAY_LEN(spaces); n++) {
         if (ptx_form_take(f, spaces[n].name)) {
@@ -103,6 +104,7 @@ static bool read_access(ptx_form *f, ptx_access *out)
     ptx_text type = ptx_form_type(f);
     int bytes = ptx_parse_type_bytes(type);
 
+    out->own_cta = ptx_form_has(f, "shared") || ptx_form_has(f, "shared::cta");
     take_space(f, &out->space);
     out->order = ptx_form_order(f, &out->scope);
     drop_hints(f);
@@ -156,7 +158,8 @@ void ptx_build_access(instruction *i, const ptx_access *a, uint8_t flags, int64_
     i->space = (uint8_t)a->space;
     i->element_bytes = (uint8_t)a->bytes;
     i->elements = (uint8_t)a->elements;
-    i->flags = flags | (a->is_signed ? FLAG_SIGNED : 0);
+    i->flags =
+        (uint8_t)(flags | (a->is_signed ? FLAG_SIGNED : 0) | (a->own_cta ? FLAG_OWN_CTA : 0));
     i->offset = offset;
     i->order = a->order;
     i->scope = a->scope;
@@ -314,6 +317,7 @@ static bool read_atomic(const ptx_builder *b, ptx_form *f, atomic_form *out)
     bool returns = ptx_text_is(f->base, "atom");
     ptx_access *a = &out->access;
 
+    a->own_cta = ptx_form_has(f, "shared") || ptx_form_has(f, "shared::cta");
     take_space(f, &a->space);
     a->order = (uint8_t)(ORDER_STRONG | ptx_form_order(f, &a->scope));
     drop_hints(f);

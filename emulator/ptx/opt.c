@@ -301,7 +301,7 @@ static uint64_t place_image(ptx_builder *b, const slot_class classes[3], ptx_ker
 
     for (uint32_t v = 0; v < b->vregs_len; v++) {
         ptx_vreg *r = &b->vregs[v];
-        if (r->width == 0 && r->kind == VREG_CONSTANT) {
+        if (r->width == 0 && r->kind != VREG_VARIABLE) {
             r->offset = (uint32_t)predicates++;
         }
     }

@@ -135,28 +135,68 @@ done:
     return status;
 }
 
-/* Between a signature and its body: .maxntid x, y, z and its kin. Only the thread count matters
- * here. */
+/* x{, y{, z}}; dimensions that are left out are 1. */
+static void parse_dimensions(ptx_parser *p, uint32_t out[3])
+{
+    uint32_t n = 0;
+
+    while (n < 3 && p->token.kind == PTX_NUMBER) {
+        out[n++] = p->token.value < 65536 ? (uint32_t)p->token.value : 65536;
+        ptx_parse_next(p);
+        if (!ptx_parse_accept(p, ',')) {
+            break;
+        }
+    }
+    for (; n > 0 && n < 3; n++) {
+        out[n] = 1;
+    }
+}
+
+static uint32_t threads_in(const uint32_t dims[3], uint32_t otherwise)
+{
+    uint64_t count = (uint64_t)dims[0] * dims[1] * dims[2];
+
+    return count > 0 && count <= 1024 ? (uint32_t)count : otherwise;
+}
+
+static void parse_tuning_word(ptx_parser *p, ptx_text word, ptx_function *f)
+{
+    uint32_t dims[3] = {0};
+
+    if (ptx_text_is(word, "pragma")) {
+        ptx_parse_next(p);
+        ptx_parse_accept(p, ';');
+    } else if (ptx_text_is(word, "explicitcluster")) {
+        f->explicit_cluster = true;
+    } else if (ptx_text_is(word, "reqnctapercluster")) {
+        parse_dimensions(p, f->cluster);
+    } else {
+        parse_dimensions(p, dims);
+    }
+    if (ptx_text_is(word, "maxntid")) {
+        f->max_threads = threads_in(dims, f->max_threads);
+    } else if (ptx_text_is(word, "reqntid")) {
+        memcpy(f->required_threads, dims, sizeof dims);
+        f->max_threads = threads_in(dims, f->max_threads);
+    } else if (ptx_text_is(word, "maxclusterrank")) {
+        f->max_cluster_rank = dims[0];
+    } else if (ptx_text_is(word, "minnctapersm")) {
+        f->min_ctas = dims[0];
+    } else if (ptx_text_is(word, "maxnreg")) {
+        f->max_registers = dims[0];
+    }
+}
+
+/* Between a signature and its body: .maxntid x, y, z and its kin. */
 static void parse_tuning(ptx_parser *p, ptx_function *f)
 {
     while (p->token.kind != PTX_END && !ptx_parse_mark(p, '{') && !ptx_parse_mark(p, ';')) {
-        bool threads = p->token.kind == PTX_DIRECTIVE && (ptx_text_is(p->token.text, "maxntid") ||
-                                                          ptx_text_is(p->token.text, "reqntid"));
-        bool pragma = p->token.kind == PTX_DIRECTIVE && ptx_text_is(p->token.text, "pragma");
+        ptx_token word = p->token;
+
         ptx_parse_next(p);
-        if (pragma) {
-            ptx_parse_next(p);
-            ptx_parse_accept(p, ';');
+        if (word.kind == PTX_DIRECTIVE) {
+            parse_tuning_word(p, word.text, f);
         }
-        uint64_t count = threads ? 1 : 0;
-        while (threads && p->token.kind == PTX_NUMBER) {
-            count *= p->token.value < 65536 ? p->token.value : 65536;
-            ptx_parse_next(p);
-            if (count > 65536 || !ptx_parse_accept(p, ',')) {
-                break;
-            }
-        }
-        f->max_threads = threads && count <= 1024 ? (uint32_t)count : f->max_threads;
     }
 }
 

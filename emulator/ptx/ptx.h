@@ -131,7 +131,11 @@ typedef struct ptx_function {
     bool is_entry, has_body;
     ptx_variable *params, *results;
     uint32_t params_len, results_len;
-    uint32_t max_threads; /* 0: not said */
+    /* Directives between signature and body; 0: not said. */
+    uint32_t max_threads;                               /* .maxntid, .reqntid: their product */
+    uint32_t required_threads[3], cluster[3];           /* .reqntid, .reqnctapercluster */
+    uint32_t max_cluster_rank, min_ctas, max_registers; /* .minnctapersm, .maxnreg */
+    bool explicit_cluster;
     ptx_statement *body;
     struct ptx_function *next;
 } ptx_function;
