@@ -15,6 +15,7 @@ static const struct {
     {"verify", "compare candidates with float64 references", command_verify},
     {"bench", "prove and time one candidate of a problem", command_bench},
     {"tune", "prove and time candidates, keep the winners", command_tune},
+    {"emu", "run, profile or check any kernel on an emulated GPU", command_emu},
     {"report", "print winners, what bounds them, and what was rejected", command_report},
     {"lookup", "print what serving would launch for a problem", command_lookup},
     {"store", "check a store, or list its candidates", command_store},

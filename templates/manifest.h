@@ -115,6 +115,8 @@ typedef struct template_source {
 } template_source;
 hone_status templates_source(const templates *t, const manifest *m, template_source *out,
                              hone_error *error);
+/* The text of a device header, such as "device/mma.cuh"; NULL when there is none. Static. */
+const char *templates_header(const char *name, size_t len);
 /* Raised whenever bench/prove starts to refuse what it let pass: winners of the weaker proof are
  * then stale, and a sweep tries them again. 2: sampled quantisers as tiles, NaN, dropped slots. */
 #define TEMPLATES_PROOF_VERSION 2

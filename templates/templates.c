@@ -69,6 +69,13 @@ static const embedded_file *find_header(const char *name, size_t len)
     return NULL;
 }
 
+const char *templates_header(const char *name, size_t len)
+{
+    const embedded_file *file = find_header(name, len);
+
+    return file != NULL ? file->bytes : NULL;
+}
+
 /* Add the headers that `text` includes and that are not there yet. */
 static hone_status add_headers(template_entry *t, const char *from, const char *text,
                                hone_error *error)

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <time.h>
 
-#define MAX_HEADERS 64
+#define MAX_HEADERS 1024
 #define MAX_ENTRIES 8
 #define LOG_HALF    (256u << 10) /* ptxas' report is at the end, the first error at the start */
 

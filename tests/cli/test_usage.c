@@ -22,6 +22,9 @@ static const struct {
     {"verify", PROBLEMS " --budget --seed --template --config"},
     {"bench", PROBLEMS " --seed --template --config --store"},
     {"tune", PROBLEMS " --budget --seed --jobs --strategy --store"},
+    {"emu",
+     "--kernel --grid --block --cluster --shared --arg --buffer --include --dump --out "
+     "--sample --seed --threads --schedules --arithmetic --checks --timing --rows --device --json"},
     {"report", "--details --output --device --store --json"},
     {"lookup", PROBLEMS " --strict --allow-modelled --store"},
     {"store", "--outcome --store --json"},
@@ -29,7 +32,7 @@ static const struct {
 
 START_TEST(help_names_every_option)
 {
-    char options[256], *rest = options;
+    char options[512], *rest = options;
     program_run r = program_call(&here, "hone %s --help", commands[_i].command);
 
     ck_assert_int_eq(r.exit_status, 0);
