@@ -203,9 +203,7 @@ void exec_store(warp *w, const instruction *i, uint32_t mask)
         }
         win.dense = win.dense && lanes == mask;
         if (!access_unmarked(w, i, lanes, size, &win) ||
-            !access_ordered(w, i, lanes, size, space, &win, address, RACE_WRITE) ||
-            (!win.dense && space != PTX_LOCAL &&
-             !race_lanes_agree(w, i, win.owner, address, lanes))) {
+            !access_ordered(w, i, lanes, size, space, &win, address, RACE_WRITE)) {
             return;
         }
         count_access(w, i, address, lanes, space, true);

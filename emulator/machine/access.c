@@ -456,6 +456,9 @@ bool access_races(warp *w, const instruction *i, uint32_t mask, uint32_t bytes,
     if (!race_touch(w, i, win->owner, at, mask, bytes, strong ? RACE_ATOMIC : kind)) {
         return false;
     }
+    if (kind == RACE_WRITE && !win->dense && !race_lanes_agree(w, i, win->owner, at, mask)) {
+        return false;
+    }
     if (strong) {
         race_order(w, i, win->owner, at, mask, kind != RACE_WRITE, kind != RACE_READ);
     }

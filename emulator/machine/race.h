@@ -34,8 +34,8 @@ void race_end(run_state *run);
 bool race_touch(warp *w, const instruction *i, cta *owner, const uint64_t at[MACHINE_LANES],
                 uint32_t mask, uint32_t bytes, race_access kind);
 
-/* Lanes of one store that write to the same place must write the same. Arguments as of race_touch;
- * `at` may be addresses of any space. */
+/* Lanes of one store that write to the same place must write the same. Arguments as of race_touch.
+ */
 bool race_lanes_agree(warp *w, const instruction *i, const cta *owner,
                       const uint64_t at[MACHINE_LANES], uint32_t mask);
 

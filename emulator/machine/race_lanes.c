@@ -1,6 +1,6 @@
 /* race_lanes.c - lanes of one store that meet at one place. Which of them is last is undefined, so
  * that they must all write the same. */
-#include "emulator/machine/race.h"
+#include "emulator/machine/race_state.h"
 
 #include <string.h>
 
@@ -31,9 +31,11 @@ static bool same_value(const warp *w, const instruction *i, uint32_t a, uint32_t
 static void refuse(warp *w, const instruction *i, const cta *owner, const uint64_t *at, uint32_t a,
                    uint32_t b)
 {
+    char where[96];
+
+    race_place(w, owner, at[b], where, sizeof where);
     machine_fault(w, i, b, at[b], FAULT_RACE,
-                  "lanes %u and %u write different values to %s %#llx in one instruction", a, b,
-                  owner != NULL ? "shared address" : "address", (unsigned long long)at[b]);
+                  "lanes %u and %u write different values to %s in one instruction", a, b, where);
 }
 
 bool race_lanes_agree(warp *w, const instruction *i, const cta *owner,

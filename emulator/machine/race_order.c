@@ -28,33 +28,40 @@ static race_clock *clock_at(run_state *run, race_clock **at)
     return *at;
 }
 
-void race_release(warp *w, race_clock **to)
+static void release(race_state *s, race_warp *r, race_clock **to)
 {
-    race_state *s = state_of(w);
-    race_warp *r = NULL;
-
-    if (s == NULL || clock_at(s->run, to) == NULL) {
-        return;
-    }
-    r = race_warp_of(s, w);
-    if (race_clock_join(s->run, *to, &r->clock)) {
+    if (clock_at(s->run, to) != NULL && race_clock_join(s->run, *to, &r->clock)) {
         tick(s, r);
     }
 }
 
-/* A barrier also does what a fence after relaxed reads would. */
+/* What relaxed reads brought counts from here on. */
+static void settle(race_state *s, race_warp *r)
+{
+    if (r->pending != NULL) {
+        race_warp_learn(s, r, r->pending);
+        race_clock_free(&r->pending);
+    }
+}
+
+/* Barriers count as fences for relaxed accesses around them: the manual promises less, but kernels
+ * that count finished blocks rely on it. */
+void race_release(warp *w, race_clock **to)
+{
+    race_state *s = state_of(w);
+
+    if (s != NULL) {
+        settle(s, race_warp_of(s, w));
+        release(s, race_warp_of(s, w), to);
+    }
+}
+
 void race_acquire(warp *w, const race_clock *from)
 {
     race_state *s = state_of(w);
-    race_warp *r = NULL;
 
-    if (s == NULL) {
-        return;
-    }
-    r = race_warp_of(s, w);
-    if (race_warp_learn(s, r, from) && r->pending != NULL) {
-        race_warp_learn(s, r, r->pending);
-        race_clock_free(&r->pending);
+    if (s != NULL && race_warp_learn(s, race_warp_of(s, w), from)) {
+        settle(s, race_warp_of(s, w));
     }
 }
 
@@ -92,11 +99,11 @@ void race_fence(warp *w, uint8_t order)
         return;
     }
     if ((order & ORDER_ACQUIRE) != 0) {
-        race_acquire(w, NULL);
+        settle(s, r);
     }
     if ((order & ORDER_RELEASE) != 0) {
         race_clock_free(&r->released);
-        race_release(w, &r->released);
+        release(s, r, &r->released);
     }
 }
 
@@ -108,13 +115,13 @@ static void order_word(warp *w, race_state *s, race_clock **word, uint8_t order,
 
     if (reads && *word != NULL) {
         if ((order & ORDER_ACQUIRE) != 0) {
-            race_acquire(w, *word);
+            race_warp_learn(s, r, *word);
         } else if (clock_at(s->run, &r->pending) != NULL) {
             race_clock_join(s->run, r->pending, *word);
         }
     }
     if (writes && (order & ORDER_RELEASE) != 0) {
-        race_release(w, word);
+        release(s, r, word);
     } else if (writes && r->released != NULL && clock_at(s->run, word) != NULL) {
         race_clock_join(s->run, *word, r->released);
     }

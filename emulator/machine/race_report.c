@@ -19,15 +19,19 @@ static void name_agent(const race_visit *v, const race_record *r, char *text, si
     snprintf(text, capacity, forms[r->agent_kind], index, linear);
 }
 
-static void name_place(const race_visit *v, uint64_t at, char *text, size_t capacity)
+void race_place(const warp *w, const cta *owner, uint64_t at, char *text, size_t capacity)
 {
-    if (v->owner == NULL) {
-        snprintf(text, capacity, "global address %#llx", (unsigned long long)at);
-    } else if (v->owner == v->w->cta) {
-        snprintf(text, capacity, "shared offset %llu", (unsigned long long)at);
+    unsigned long long offset = at;
+
+    if (owner == NULL) {
+        const memory_range *r = memory_find(w->run->launch->memory, at);
+        snprintf(text, capacity, "offset %llu of a global allocation",
+                 r != NULL ? offset - r->begin : offset);
+    } else if (owner == w->cta) {
+        snprintf(text, capacity, "shared offset %llu", offset);
     } else {
-        snprintf(text, capacity, "shared offset %llu of CTA %llu", (unsigned long long)at,
-                 (unsigned long long)v->owner->linear);
+        snprintf(text, capacity, "shared offset %llu of CTA %llu", offset,
+                 (unsigned long long)owner->linear);
     }
 }
 
@@ -58,7 +62,7 @@ void race_report(const race_visit *v, uint32_t lane, uint64_t at, uint32_t bytes
     char who[96], where[96];
 
     name_agent(v, r, who, sizeof who);
-    name_place(v, at, where, sizeof where);
+    race_place(v->w, v->owner, at, where, sizeof where);
     if (v->unfenced) {
         machine_fault(v->w, v->i, lane, at, FAULT_PROXY,
                       "%s reads %s that %s wrote at line %d; no fence.proxy.async lies between",

@@ -258,14 +258,17 @@ static bool lanes_allow(race_visit *v, const race_page *p, uint32_t unit, uint32
 
     if (write != v->record && own_now(v, write) && lanes_differ(p->writer + unit, lanes, n, &at)) {
         v->against = write;
+        v->other = p->writer[unit + at];
     } else if (v->kind == RACE_WRITE && (read & (RACE_SET | RACE_ATOMIC_IN)) == 0 &&
                own_now(v, read) && lanes_differ(p->reader + unit, lanes, n, &at)) {
         v->against = read;
+        v->other = p->reader[unit + at];
     } else {
         return true;
     }
     v->between_lanes = true;
     v->unit = unit + at;
+    v->lane = lanes[at];
     return false;
 }
 

@@ -150,7 +150,7 @@ typedef struct race_visit {
     uint32_t seen_write, seen_read, next_write, next_read;
     bool seen;
     /* the access that it conflicts with, where, and how */
-    uint32_t against, unit;
+    uint32_t against, unit, lane, other; /* lanes: RACE_NOBODY where it could be any */
     bool unfenced, between_lanes;
 } race_visit;
 
@@ -189,7 +189,8 @@ bool race_ordered(const race_visit *v, uint32_t record);
 bool race_visit_units(race_visit *v, race_page *p, uint32_t first, uint32_t n,
                       const uint8_t *lanes);
 
-/* race_report.c */
+/* race_report.c. "shared offset 64 of CTA 2" */
+void race_place(const warp *w, const cta *owner, uint64_t at, char *text, size_t capacity);
 void race_report(const race_visit *v, uint32_t lane, uint64_t at, uint32_t bytes);
 
 #endif

@@ -8,6 +8,7 @@
 typedef struct run_of_lanes {
     uint64_t at, bytes;
     uint32_t lane, each;
+    bool many; /* several lanes touch all of it */
 } run_of_lanes;
 
 static bool wants(const warp *w, const cta *owner)
@@ -37,8 +38,9 @@ static const uint8_t *lanes_of(const race_visit *v, const run_of_lanes *r, uint6
     if (v->owner == NULL || v->task != NULL) {
         return NULL;
     }
-    if (v->together || each < shift) {
-        memset(lanes, v->together ? RACE_MANY : RACE_NOBODY, units);
+    if (v->together || r->many || each < shift) {
+        bool all = v->kind == RACE_READ && (v->together || r->many);
+        memset(lanes, all ? RACE_MANY : RACE_NOBODY, units);
         return lanes;
     }
     for (uint32_t n = 0; n < units; n++) {
@@ -103,8 +105,10 @@ static bool touch_lanes(race_visit *v, const uint64_t at[MACHINE_LANES], uint32_
     for (EACH_LANE(lane, mask)) {
         bool follows =
             r.bytes != 0 && at[lane] == r.at + r.bytes && lane == r.lane + r.bytes / bytes;
-        if (follows) {
-            r.bytes += bytes;
+        bool repeats = r.bytes == bytes && at[lane] == r.at;
+        if (follows || repeats) {
+            r.bytes += follows ? bytes : 0;
+            r.many |= repeats;
             continue;
         }
         if (r.bytes != 0 && !touch_run(v, &r)) {
@@ -131,12 +135,19 @@ static bool is_dense(const uint64_t at[MACHINE_LANES], uint32_t mask, uint32_t b
 static void report_lane(const race_visit *v, const uint64_t at[MACHINE_LANES], uint32_t mask,
                         uint32_t bytes)
 {
+    uint32_t there = 0;
+
     for (EACH_LANE(lane, mask)) {
-        if (v->base >= at[lane] && v->base < at[lane] + bytes) {
-            race_report(v, lane, at[lane], bytes);
-            return;
-        }
+        there |= (uint32_t)(v->base >= at[lane] && v->base < at[lane] + bytes) << lane;
     }
+    uint32_t best = there;
+    if (v->lane < MACHINE_LANES) {
+        best &= UINT32_C(1) << v->lane;
+    } else if (v->other < MACHINE_LANES) {
+        best &= ~(UINT32_C(1) << v->other);
+    }
+    there = best != 0 ? best : there != 0 ? there : mask;
+    race_report(v, machine_lowest(there), at[machine_lowest(there)], bytes);
 }
 
 bool race_touch(warp *w, const instruction *i, cta *owner, const uint64_t at[MACHINE_LANES],
@@ -158,6 +169,8 @@ bool race_touch(warp *w, const instruction *i, cta *owner, const uint64_t at[MAC
                     .owner = owner,
                     .kind = together ? RACE_READ : kind,
                     .together = together,
+                    .lane = RACE_NOBODY,
+                    .other = RACE_NOBODY,
                     .agent = r->agent,
                     .time = r->home->times[r->agent]};
     v.record = own_record(s, r, w, &v);
