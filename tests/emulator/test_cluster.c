@@ -35,13 +35,13 @@ static void open_body(ptx_bench *b, const char *body)
     "getctarank.shared::cluster.u32 %r7, %r6;\n"                                                   \
     "mov.u32 %r8, %ctaid.x; mad.lo.u32 %r8, %r8, 1000, %r0; mov.u32 %r12, %r8;\n"                  \
     "mov.u32 %r9, 1;\n"                                                                            \
-    "barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;\n"                              \
+    "barrier.cluster.arrive.relaxed.aligned; barrier.cluster.wait.aligned;\n"                      \
     "ROUND:\n"                                                                                     \
     "st.shared::cluster.u32 [%r6], %r8;\n"                                                         \
     "barrier.cluster.arrive.release.aligned;\nbarrier.cluster.wait.acquire.aligned;\n"             \
     "ld.shared.u32 %r8, [%r3];\n"                                                                  \
     "add.u32 %r12, %r12, %r8;\n"                                                                   \
-    "barrier.cluster.arrive.relaxed;\nbarrier.cluster.wait;\n"                                     \
+    "barrier.cluster.arrive;\nbarrier.cluster.wait;\n"                                             \
     "add.u32 %r9, %r9, 1; setp.lt.u32 %p1, %r9, %r2;\n@%p1 bra ROUND;\n"                           \
     "mov.u32 %r10, %ctaid.x; mad.lo.u32 %r10, %r10, 128, %r0; mul.wide.u32 %x1, %r10, 8;\n"        \
     "add.s64 %x1, %x0, %x1; st.global.v2.u32 [%x1], {%r12, %r7};"

@@ -104,7 +104,7 @@ static const race_case cases[] = {
      "read of 4 bytes at shared offset 0 races with a write at line 10 by another lane of the warp (no bar.warp.sync between)",
      "@%p4 st.shared.u32 [s], %r0;\nbar.warp.sync -1;\nld.shared.u32 %r10, [s];"},
     {"ldmatrix of rows that lanes have just stored", 32, 1,
-     "st.shared.u32 [%r4], %r0;\nldmatrix.sync.aligned.m8n8.x1.shared.b16 {%r9}, [s];", 11, 0, 0, "race",
+     "st.shared.u32 [%r4], %r0;\nldmatrix.sync.aligned.m8n8.x1.shared.b16 {%r9}, [s];", 11, 1, 0, "race",
      "read of 16 bytes at shared offset 0 races with a write at line 10 by another lane of the warp (no bar.warp.sync between)",
      "st.shared.u32 [%r4], %r0;\nbar.warp.sync -1;\nldmatrix.sync.aligned.m8n8.x1.shared.b16 {%r9}, [s];\nst.shared.u32 [%r4], %r0;"},
 
