@@ -72,7 +72,7 @@ static uint64_t extreme(const instruction *i, bool max, uint64_t old, uint64_t b
     return less != max ? b : old;
 }
 
-static uint64_t combine(const instruction *i, uint64_t old, uint64_t b)
+uint64_t exec_combine(const instruction *i, uint64_t old, uint64_t b)
 {
     switch (atomic_kind(i)) {
     case ATOMIC_ADD:
@@ -118,7 +118,7 @@ static void one_element(warp *w, const instruction *i, uint32_t lane, uint32_t e
     memcpy(&old, at, i->element_bytes);
     uint64_t value = atomic_kind(i) == ATOMIC_CAS
                          ? (equal ? value_of(w, i, s[1 + i->elements + e], lane) : old)
-                         : combine(i, old, b);
+                         : exec_combine(i, old, b);
     memcpy(at, &value, i->element_bytes);
     if (i->results > 0 && i->element_bytes == 8) {
         machine_r64(w, i->o[e])[lane] = old;

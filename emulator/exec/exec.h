@@ -40,6 +40,12 @@ void exec_mbarrier_arrive(warp *w, const instruction *i, uint32_t mask);
 void exec_mbarrier_bytes(warp *w, const instruction *i, uint32_t mask);
 void exec_mbarrier_wait(warp *w, const instruction *i, uint32_t mask);
 void exec_mbarrier_pending(warp *w, const instruction *i, uint32_t mask);
+void exec_bulk_copy(warp *w, const instruction *i, uint32_t mask);
+void exec_bulk_prefetch(warp *w, const instruction *i, uint32_t mask);
+void exec_bulk_commit(warp *w, const instruction *i, uint32_t mask);
+void exec_bulk_wait(warp *w, const instruction *i, uint32_t mask);
+void exec_async_store(warp *w, const instruction *i, uint32_t mask);
+void exec_fence_proxy(warp *w, const instruction *i, uint32_t mask);
 void exec_cvta_to(warp *w, const instruction *i, uint32_t mask);
 void exec_isspace(warp *w, const instruction *i, uint32_t mask);
 void exec_mma(warp *w, const instruction *i, uint32_t mask);
@@ -102,8 +108,21 @@ enum {
     MBARRIER_NO_COMPLETE = 2,
     MBARRIER_DROPS = 4,
     MBARRIER_BY_PARITY = 8,
-    MBARRIER_OWN_CTA = 16,
 };
+/* Bulk copies and st.async: `offset`, as bits. A reduction has `kind` and `element_bytes` as of
+ * exec_atomic. */
+enum {
+    BULK_TO_GLOBAL = 1, /* neither: between the shared memories of a cluster */
+    BULK_FROM_GLOBAL = 2,
+    BULK_GROUP = 4, /* ends with its group, not with an mbarrier */
+    BULK_MULTICAST = 8,
+    BULK_MASKED = 16,
+    BULK_REDUCES = 32,
+};
+/* Of exec_bulk_wait: `kind`; `offset` is how many groups may be left. */
+typedef enum exec_bulk_wait_kind { BULK_WAIT_ALL, BULK_WAIT_READS } exec_bulk_wait_kind;
+/* What an atomic (but cas) or a reduction of i's kind, type and width leaves of `old` and `b`. */
+uint64_t exec_combine(const instruction *i, uint64_t old, uint64_t b);
 typedef enum exec_shuffle_kind {
     SHUFFLE_BFLY,
     SHUFFLE_IDX,

@@ -40,20 +40,6 @@ static bool find_places(warp *w, const instruction *i, uint32_t mask, places *ou
     return true;
 }
 
-/* Forms that only take the CTA's own: .shared::cta, and all that give a state or wait for one. */
-static bool check_own(warp *w, const instruction *i, uint32_t mask, const places *p)
-{
-    for (EACH_LANE(lane, (i->elements & MBARRIER_OWN_CTA) ? mask : 0)) {
-        if (p->owner[lane] != w->cta) {
-            mbarrier_actor a = {w, i, lane};
-            mbarrier_refuse(&a, p->owner[lane], p->at[lane],
-                            "the form takes one of the CTA's own shared memory");
-            return false;
-        }
-    }
-    return true;
-}
-
 static bool touch(warp *w, const instruction *i, uint32_t mask, const places *p, race_access kind)
 {
     uint64_t at[MACHINE_LANES] = {0};
@@ -82,7 +68,7 @@ static bool begin(warp *w, const instruction *i, uint32_t mask, places *p, race_
             return false;
         }
     }
-    return find_places(w, i, mask, p) && check_own(w, i, mask, p) && touch(w, i, mask, p, kind);
+    return find_places(w, i, mask, p) && touch(w, i, mask, p, kind);
 }
 
 static uint32_t operand_of(const warp *w, const instruction *i, uint32_t lane)

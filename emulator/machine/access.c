@@ -464,3 +464,21 @@ bool access_races(warp *w, const instruction *i, uint32_t mask, uint32_t bytes,
     }
     return true;
 }
+
+bool access_shared(warp *w, const instruction *i, uint32_t lane, uint32_t address, uint32_t bytes,
+                   cta **owner, uint32_t *at)
+{
+    cta *found = owner_of(w, i, lane, address, bytes);
+    uint32_t offset = address % ACCESS_CTA;
+
+    if (found == NULL) {
+        return false;
+    }
+    if ((uint64_t)offset + bytes > found->shared_bytes) {
+        out_of_bounds(w, i, lane, offset, bytes, "shared", found->shared_bytes);
+        return false;
+    }
+    *owner = found;
+    *at = offset;
+    return true;
+}

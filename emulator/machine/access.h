@@ -57,6 +57,11 @@ static inline bool access_ordered(warp *w, const instruction *i, uint32_t mask, 
            access_races(w, i, mask, bytes, win, address, kind);
 }
 
+/* One lane's `bytes` at a shared address of 32 bits, which may lie in another CTA of the cluster:
+ * whose memory, and where. False after a fault. */
+bool access_shared(warp *w, const instruction *i, uint32_t lane, uint32_t address, uint32_t bytes,
+                   cta **owner, uint32_t *at);
+
 /* What a shadow byte says. */
 enum {
     ACCESS_UNWRITTEN = 0,

@@ -283,6 +283,29 @@ uint32_t ptx_build_address(ptx_builder *b, const ptx_operand *o, int64_t *offset
     return ptx_build_source(b, a, 8);
 }
 
+uint32_t ptx_build_place(ptx_builder *b, const ptx_operand *o, uint32_t width)
+{
+    int64_t offset = 0;
+    uint8_t flags = 0;
+    uint32_t v = ptx_build_address(b, o, &offset, &flags), have = flags & FLAG_ADDRESS64 ? 8 : 4;
+
+    if (b->status == HONE_OK && b->vregs[v].kind == VREG_CONSTANT) {
+        return ptx_build_constant(b, b->vregs[v].value, width);
+    }
+    if (have != width) {
+        uint32_t t = ptx_build_vreg(b, width);
+        ptx_build_helper(b, have == 8 ? "low.b64" : "extend.u64", (uint32_t[]){t, v});
+        v = t;
+    }
+    if (offset != 0) {
+        uint32_t t = ptx_build_vreg(b, width);
+        uint32_t more = ptx_build_constant(b, (uint64_t)offset, width);
+        ptx_build_helper(b, width == 8 ? "add.s64" : "add.s32", (uint32_t[]){t, v, more});
+        v = t;
+    }
+    return v;
+}
+
 instruction *ptx_build_emit(ptx_builder *b, execute run, uint32_t results, uint32_t sources,
                             const uint32_t *operands)
 {

@@ -127,6 +127,9 @@ uint32_t ptx_build_source(ptx_builder *b, const ptx_operand *o, uint32_t width);
 uint32_t ptx_build_result(ptx_builder *b, const ptx_operand *o, uint32_t width, bool is_signed);
 /* [address]: its register, and what is added to it; sets FLAG_ADDRESS64 in *flags. */
 uint32_t ptx_build_address(ptx_builder *b, const ptx_operand *o, int64_t *offset, uint8_t *flags);
+/* The same as one register of `width` bytes, what is added included: of an instruction that has
+ * several addresses. */
+uint32_t ptx_build_place(ptx_builder *b, const ptx_operand *o, uint32_t width);
 /* NULL after a failure. The pointer holds until the next emit. */
 instruction *ptx_build_emit(ptx_builder *b, execute run, uint32_t results, uint32_t sources,
                             const uint32_t *operands);
@@ -201,6 +204,8 @@ bool ptx_decode_nothing(ptx_builder *b, ptx_form *f);
 bool ptx_decode_mbarrier(ptx_builder *b, ptx_form *f);
 bool ptx_decode_bulk(ptx_builder *b, ptx_form *f);
 bool ptx_decode_bulk_tensor(ptx_builder *b, ptx_form *f);
+bool ptx_decode_async_store(ptx_builder *b, ptx_form *f);
+bool ptx_decode_async_reduction(ptx_builder *b, ptx_form *f);
 bool ptx_decode_fence(ptx_builder *b, ptx_form *f);
 bool ptx_decode_prefetch(ptx_builder *b, ptx_form *f);
 bool ptx_decode_tensormap(ptx_builder *b, ptx_form *f);

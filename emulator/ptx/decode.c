@@ -50,7 +50,7 @@ static const struct {
     {"setmaxnreg", ptx_decode_setmaxnreg},
     {"griddepcontrol", ptx_decode_griddepcontrol},
     /* one instruction at a time is done before the next begins: order holds without fences */
-    {"membar", ptx_decode_nothing},
+    {"membar", ptx_decode_fence},
     {"fence", ptx_decode_fence},
     {"nanosleep", ptx_decode_nothing},
     {"prefetch", ptx_decode_prefetch},

@@ -35,10 +35,10 @@ static instruction *emit(ptx_builder *b, execute run, exec_mbarrier_kind kind,
     const ptx_operand *address = &b->statement->operands[results];
     ptx_access a = {.space = words->space,
                     .bytes = 8,
-                    .elements = words->own ? MBARRIER_OWN_CTA : 0,
+                    .elements = 1,
                     .order = words->order,
                     .scope = words->scope};
-    uint8_t flags = 0;
+    uint8_t flags = words->own ? FLAG_OWN_CTA : 0;
     int64_t offset = 0;
 
     o[results] = ptx_build_address(b, address, &offset, &flags);
@@ -47,6 +47,8 @@ static instruction *emit(ptx_builder *b, execute run, exec_mbarrier_kind kind,
     ptx_build_access(i, &a, flags, offset);
     if (i != NULL) {
         i->kind = (uint8_t)kind;
+        i->elements = 0;
+        i->pipe = PIPE_ASYNC;
     }
     return i;
 }
@@ -153,7 +155,10 @@ static bool decode_pending(ptx_builder *b)
     }
     o[0] = ptx_build_result(b, &s->operands[0], 4, false);
     o[1] = ptx_build_source(b, &s->operands[1], 8);
-    ptx_build_emit(b, exec_mbarrier_pending, 1, 1, o);
+    instruction *i = ptx_build_emit(b, exec_mbarrier_pending, 1, 1, o);
+    if (i != NULL) {
+        i->pipe = PIPE_ASYNC;
+    }
     return true;
 }
 

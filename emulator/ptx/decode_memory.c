@@ -228,7 +228,10 @@ bool ptx_decode_store(ptx_builder *b, ptx_form *f)
     uint8_t flags = 0;
     int64_t offset = 0;
 
-    if (ptx_form_has(f, "async") || !read_access(f, &a) || s->operands_len < 2 ||
+    if (ptx_form_has(f, "async")) {
+        return ptx_decode_async_store(b, f);
+    }
+    if (!read_access(f, &a) || s->operands_len < 2 ||
         !take_values(b, &a, &s->operands[1], false, o + 1)) {
         return false;
     }
@@ -350,6 +353,9 @@ bool ptx_decode_atomic(ptx_builder *b, ptx_form *f)
     uint8_t flags = 0;
     int64_t offset = 0;
 
+    if (ptx_form_has(f, "async")) {
+        return ptx_text_is(f->base, "red") && ptx_decode_async_reduction(b, f);
+    }
     if (!read_atomic(b, f, &form)) {
         return false;
     }

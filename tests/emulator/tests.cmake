@@ -22,7 +22,11 @@ foreach(module cupti cupti_calls)
 endforeach()
 
 # PTX and the machine: without the driver, straight against the emulator's own functions.
-foreach(module race cluster ptx_kernels ptx_faults ptx_forms mbarrier exec_alu exec_cvt exec_warp exec_random counters)
+foreach(module race cluster ptx_kernels ptx_faults ptx_forms exec_alu exec_cvt exec_warp exec_random counters)
   hone_test(emulator ${module} LINK hone_emulator hone_core ${CMAKE_DL_LIBS} SOURCES emulator/ptx_bench.c)
 endforeach()
 hone_test(emulator wgmma LINK hone_emulator hone_core ${CMAKE_DL_LIBS} SOURCES emulator/ptx_bench.c emulator/wgmma_case.c)
+# Mbarriers and bulk copies.
+foreach(module mbarrier bulk)
+  hone_test(emulator ${module} LINK hone_emulator hone_core ${CMAKE_DL_LIBS} SOURCES emulator/ptx_bench.c)
+endforeach()
