@@ -153,11 +153,9 @@ static hone_status set_number(emu_options *o, int key, const char *text, hone_er
         const char *name;
         int64_t least, most;
     } bounds[] = {
-        {KEY_SHARED, "--shared", 0, 1 << 20},
-        {KEY_SAMPLE, "--sample", 1, INT32_MAX},
-        {KEY_SEED, "--seed", 0, INT64_MAX},
-        {KEY_THREADS, "--threads", 1, 64},
-        {KEY_SCHEDULES, "--schedules", 1, EMU_SCHEDULES},
+
+        {KEY_SAMPLE, "--sample", 1, INT32_MAX}, {KEY_SEED, "--seed", 0, INT64_MAX},
+        {KEY_THREADS, "--threads", 1, 64},      {KEY_SCHEDULES, "--schedules", 1, EMU_SCHEDULES},
         {KEY_ROWS, "--rows", 0, 1 << 20},
     };
     size_t n = 0;
@@ -171,7 +169,6 @@ static hone_status set_number(emu_options *o, int key, const char *text, hone_er
     if (status != HONE_OK) {
         return status;
     }
-    o->shared_bytes = key == KEY_SHARED ? (uint32_t)value : o->shared_bytes;
     o->sample = key == KEY_SAMPLE ? (uint64_t)value : o->sample;
     o->seed = key == KEY_SEED ? (uint64_t)value : o->seed;
     o->threads = key == KEY_THREADS ? (int)value : o->threads;
@@ -201,6 +198,8 @@ static hone_status parse_own(int key, char *text, void *context, hone_error *err
 {
     emu_command *c = context;
     emu_options *o = &c->o;
+    uint64_t bytes = 0;
+    hone_status status = HONE_OK;
 
     switch (key) {
     case KEY_KERNEL:
@@ -212,6 +211,10 @@ static hone_status parse_own(int key, char *text, void *context, hone_error *err
         return launch_text_dims("--block", text, o->block, error);
     case KEY_CLUSTER:
         return launch_text_dims("--cluster", text, o->cluster, error);
+    case KEY_SHARED:
+        status = launch_text_bytes("--shared", text, 1 << 20, &bytes, error);
+        o->shared_bytes = (uint32_t)bytes;
+        return status;
     case KEY_ARG:
     case KEY_BUFFER:
         return add_memory(o, text, key == KEY_ARG, error);

@@ -148,6 +148,20 @@ static bool parse_bytes(launch_piece p, uint64_t *out)
     return launch_piece_number(p, &value) && checked_mul_u64(value, scale, out) && *out > 0;
 }
 
+hone_status launch_text_bytes(const char *what, const char *text, uint64_t most, uint64_t *out,
+                              hone_error *error)
+{
+    uint64_t value = 0;
+
+    if (!parse_bytes((launch_piece){text, strlen(text)}, &value) || value > most) {
+        return status_set(error, HONE_BAD_TEXT, what, 0,
+                          "'%.40s' is no count of bytes from 1 to %llu, as 4096, 64K, 2M", text,
+                          (unsigned long long)most);
+    }
+    *out = value;
+    return HONE_OK;
+}
+
 /* fill:1.5 is a float's word, fill:1 a whole number's. */
 static bool parse_word(launch_piece p, uint64_t *out)
 {

@@ -68,6 +68,10 @@ hone_status launch_text_argument(const char *text, size_t index, launch_argument
                                  hone_error *error);
 void launch_argument_free(launch_argument *a);
 
+/* A count of bytes, which may end in K, M or G; at most `most`. */
+hone_status launch_text_bytes(const char *what, const char *text, uint64_t most, uint64_t *out,
+                              hone_error *error);
+
 /* "8", "8,4" or "8,4,2" (or with x between); what is not said is 1. */
 hone_status launch_text_dims(const char *what, const char *text, uint32_t out[3],
                              hone_error *error);

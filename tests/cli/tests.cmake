@@ -1,12 +1,13 @@
 # The hone program from the outside; under the label rel: killed, interrupted, on damaged files.
 set(cli_suite cli/program.c)
 hone_test(cli usage LINK hone_core PkgConfig::JANSSON SOURCES ${cli_suite})
+hone_test(cli emu LINK hone_core PkgConfig::JANSSON m SOURCES ${cli_suite} TIMEOUT 600)
 hone_test(cli flow LINK hone_core PkgConfig::JANSSON SOURCES ${cli_suite} TIMEOUT 600)
 hone_test(cli trouble LINK hone_core PkgConfig::JANSSON SOURCES ${cli_suite} LABELS rel TIMEOUT 900)
 hone_test(cli kill LINK hone_core PkgConfig::JANSSON PkgConfig::SQLITE SOURCES ${cli_suite} LABELS rel TIMEOUT 1800
   SET HONE_KILLS=${HONE_TEST_KILLS})
 # Resumable: millions of candidates, ten minutes at a time.
 hone_test(cli product LINK hone_core PkgConfig::JANSSON SOURCES ${cli_suite} LABELS slow TIMEOUT 7200)
-foreach(module usage flow trouble kill product)
+foreach(module usage emu flow trouble kill product)
   add_dependencies(test_cli_${module} hone hone-worker hone_emu)
 endforeach()

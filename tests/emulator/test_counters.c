@@ -5,6 +5,7 @@
 
 #include <check.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -63,7 +64,7 @@ typedef struct expected {
 
 static const struct {
     const char *name, *ptx;
-    expected counters[8]; /* ends with a field of 0, which is ctas_run */
+    expected counters[10]; /* ends with a field of 0, which is ctas_run */
 } kernels[] = {
     /* 32 lanes x 4 bytes, side by side: 128 bytes = 4 sectors, of one line */
     {"coalesced 4 bytes",
@@ -101,6 +102,129 @@ static const struct {
       {FIELD(global_store_sectors), 4},
       {FIELD(global_store_bytes), 128},
       {FIELD(global_load_requests), 0}}},
+    /* shared words side by side: every bank once */
+    {"shared, stride of 1 word",
+     KERNEL(
+         "shl.b32 %r1, %r0, 2; mov.u32 %r2, s; add.u32 %r1, %r1, %r2; st.shared.u32 [%r1], %r0;"),
+     {{FIELD(shared_requests), 1},
+      {FIELD(shared_store_requests), 1},
+      {FIELD(shared_wavefronts), 1},
+      {FIELD(shared_conflicts), 0}}},
+    /* lanes n and n + 16 meet in bank 2n: two wavefronts for what one could do */
+    {"shared, stride of 2 words",
+     KERNEL(
+         "shl.b32 %r1, %r0, 3; mov.u32 %r2, s; add.u32 %r1, %r1, %r2; st.shared.u32 [%r1], %r0;"),
+     {{FIELD(shared_wavefronts), 2}, {FIELD(shared_conflicts), 1}}},
+    /* all in bank 0 */
+    {"shared, stride of 32 words",
+     KERNEL(
+         "shl.b32 %r1, %r0, 7; mov.u32 %r2, s; add.u32 %r1, %r1, %r2; st.shared.u32 [%r1], %r0;"),
+     {{FIELD(shared_wavefronts), 32}, {FIELD(shared_conflicts), 31}}},
+    /* lane n in bank 33 n = n mod 32 */
+    {"shared, stride of 33 words",
+     KERNEL("mul.lo.u32 %r1, %r0, 132; mov.u32 %r2, s; add.u32 %r1, %r1, %r2;"
+            "st.shared.u32 [%r1], %r0;"),
+     {{FIELD(shared_wavefronts), 1}, {FIELD(shared_conflicts), 0}}},
+    /* one word for all: a broadcast */
+    {"shared broadcast",
+     KERNEL("mov.u32 %r2, s; ld.shared.u32 %r1, [%r2];"),
+     {{FIELD(shared_load_requests), 1},
+      {FIELD(shared_store_requests), 0},
+      {FIELD(shared_wavefronts), 1},
+      {FIELD(shared_conflicts), 0}}},
+    /* 32 x 8 = 256 bytes: half a warp a wavefront */
+    {"shared, 8 bytes side by side",
+     KERNEL("shl.b32 %r1, %r0, 3; mov.u32 %r2, s; add.u32 %r1, %r1, %r2;"
+            "st.shared.v2.u32 [%r1], {%r0, %r0};"),
+     {{FIELD(shared_requests), 1}, {FIELD(shared_wavefronts), 2}, {FIELD(shared_conflicts), 0}}},
+    /* 32 x 16 = 512 bytes: a quarter of a warp a wavefront */
+    {"shared, 16 bytes side by side",
+     KERNEL("shl.b32 %r1, %r0, 4; mov.u32 %r2, s; add.u32 %r1, %r1, %r2;"
+            "st.shared.v4.u32 [%r1], {%r0, %r0, %r0, %r0};"),
+     {{FIELD(shared_wavefronts), 4}, {FIELD(shared_conflicts), 0}}},
+    /* 16 bytes of every 32: in a quarter, lanes n and n + 4 use the same four banks */
+    {"shared, 16 bytes of every 32",
+     KERNEL("shl.b32 %r1, %r0, 5; mov.u32 %r2, s; add.u32 %r1, %r1, %r2;"
+            "st.shared.v4.u32 [%r1], {%r0, %r0, %r0, %r0};"),
+     {{FIELD(shared_wavefronts), 8}, {FIELD(shared_conflicts), 4}}},
+    /* rows of 16 bytes side by side: the eight of a matrix are 128 bytes, one wavefront */
+    {"ldmatrix without conflicts",
+     KERNEL("shl.b32 %r1, %r0, 4; mov.u32 %r2, s; add.u32 %r1, %r1, %r2;"
+            "ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%r3, %r4, %r5, %r6}, [%r1];"),
+     {{FIELD(shared_load_requests), 1},
+      {FIELD(matrix_phases), 4},
+      {FIELD(matrix_wavefronts), 4},
+      {FIELD(shared_wavefronts), 4},
+      {FIELD(shared_conflicts), 0}}},
+    /* rows 128 bytes apart begin in one bank: eight wavefronts a matrix */
+    {"ldmatrix with conflicts",
+     KERNEL("shl.b32 %r1, %r0, 7; mov.u32 %r2, s; add.u32 %r1, %r1, %r2;"
+            "ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%r3, %r4, %r5, %r6}, [%r1];"),
+     {{FIELD(matrix_phases), 4}, {FIELD(matrix_wavefronts), 32}, {FIELD(shared_conflicts), 28}}},
+    /* 144 bytes apart: each row four banks on; two matrices are two wavefronts */
+    {"ldmatrix of padded rows",
+     KERNEL("mul.lo.u32 %r1, %r0, 144; mov.u32 %r2, s; add.u32 %r1, %r1, %r2;"
+            "ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%r3, %r4}, [%r1];"),
+     {{FIELD(matrix_phases), 2}, {FIELD(matrix_wavefronts), 2}, {FIELD(shared_conflicts), 0}}},
+    /* seven instructions: two of the frame, setp, bra, add by the 24 lanes that did not branch, add
+       by all again, ret: 6 x 32 + 24 lanes. A branch's predicate is no predication. */
+    {"divergence",
+     KERNEL("setp.lt.u32 %p1, %r0, 8; @%p1 bra A; add.u32 %r1, %r0, 1;\nA: add.u32 %r2, %r0, 2;"),
+     {{FIELD(warp_instructions), 7},
+      {FIELD(thread_instructions), 216},
+      {FIELD(divergent_branches), 1},
+      {FIELD(predicated_off), 0},
+      {FIELD(control), 2}}},
+    /* five instructions of 32 lanes; the predicate is off in 24 of one */
+    {"predicated off",
+     KERNEL("setp.lt.u32 %p1, %r0, 8; @%p1 add.u32 %r1, %r0, 1;"),
+     {{FIELD(warp_instructions), 5},
+      {FIELD(thread_instructions), 160},
+      {FIELD(predicated_off), 24},
+      {FIELD(divergent_branches), 0}}},
+    /* one request of 32 lanes on one word; it counts among the stores */
+    {"global atomic",
+     KERNEL("red.global.add.u32 [%rd0], %r0;"),
+     {{FIELD(atomics), 1},
+      {FIELD(global_store_requests), 1},
+      {FIELD(global_store_sectors), 1},
+      {FIELD(memory), 2}}},
+    /* 32 x 16 bytes from global memory: 16 sectors; copy, commit and wait are asynchronous */
+    {"cp.async",
+     KERNEL(
+         "shl.b32 %r1, %r0, 4; mov.u32 %r2, s; add.u32 %r1, %r1, %r2; mul.wide.u32 %rd1, %r0, 16;"
+         "add.s64 %rd1, %rd0, %rd1; cp.async.cg.shared.global [%r1], [%rd1], 16;"
+         "cp.async.commit_group; cp.async.wait_group 0;"),
+     {{FIELD(async_copy_bytes), 512},
+      {FIELD(global_load_sectors), 16},
+      {FIELD(global_load_requests), 1},
+      {FIELD(async), 3}}},
+    /* one of each class; ld.param and st.local are memory, mov %tid and bar, ret the rest */
+    {"classes",
+     KERNEL("mov.f32 %f0, 0f3F800000; mov.f64 %d0, 0d3FF0000000000000; mov.b16 %h0, 0;"
+            "add.f32 %f1, %f0, %f0; add.f64 %d1, %d0, %d0; add.f16 %h1, %h0, %h0;"
+            "ex2.approx.f32 %f2, %f0; cvt.rn.f32.u32 %f3, %r0; st.local.u32 [l], %r0; bar.sync 0;"),
+     {{FIELD(fp32), 1},
+      {FIELD(fp64), 1},
+      {FIELD(half), 1},
+      {FIELD(sfu), 1},
+      {FIELD(conversion), 1},
+      {FIELD(memory), 2},
+      {FIELD(control), 2},
+      {FIELD(barriers), 1}}},
+    /* 32 lanes x 4 bytes of a lane's own memory */
+    {"local memory",
+     KERNEL("st.local.u32 [l+4], %r0; ld.local.u32 %r1, [l+4];"),
+     {{FIELD(local_requests), 2}, {FIELD(local_bytes), 256}, {FIELD(global_requests), 0}}},
+    /* 16 x 8 x 16 products */
+    {"mma",
+     KERNEL("mov.b32 %r1, 0; mov.f32 %f0, 0f00000000;"
+            "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f1, %f2, %f3, %f4},"
+            " {%r1, %r1, %r1, %r1}, {%r1, %r1}, {%f0, %f0, %f0, %f0};"),
+     {{FIELD(tensor), 1},
+      {FIELD(tensor_macs[HONE_EMU_MMA_BF16]), 2048},
+      {FIELD(tensor_macs[HONE_EMU_MMA_F16]), 0},
+      {FIELD(warpgroup_macs[HONE_EMU_MMA_BF16]), 0}}},
     {NULL, NULL, {{0, 0}}},
 };
 
@@ -119,11 +243,245 @@ START_TEST(counters_are_those_worked_out_by_hand)
 }
 END_TEST
 
+/* CTA n stores n times, so that stores tell the CTAs apart. */
+static const char uneven[] =
+    KERNEL("mov.u32 %r1, %ctaid.x;\nL: setp.eq.u32 %p1, %r1, 0; @%p1 bra E;\n"
+           "st.global.u32 [%rd0], %r0; sub.u32 %r1, %r1, 1; bra L;\nE:");
+
+static double error_of(const bench *t, size_t field)
+{
+    return t->estimate.error[field / sizeof(uint64_t)];
+}
+
+static void run_sample(bench *t, const uint64_t *ctas, size_t len)
+{
+    uint64_t buffer = 0;
+    void *arguments[] = {&buffer};
+
+    memset(t, 0, sizeof *t);
+    ptx_bench_open(&t->b);
+    ck_assert_int_eq(ptx_bench_load(&t->b, uneven), HONE_OK);
+    buffer = ptx_bench_buffer(&t->b, NULL, 16384);
+    t->b.launch.estimate = &t->estimate;
+    t->b.launch.sample = ctas;
+    t->b.launch.sample_len = len;
+    t->b.launch.checks = HONE_EMU_CHECK_MEMORY; /* CTAs store to the same words */
+    ck_assert_int_eq(ptx_bench_run(&t->b, "k", (const uint32_t[3]){10, 1, 1},
+                                   (const uint32_t[3]){1, 1, 1}, arguments),
+                     HONE_OK);
+}
+
+/* CTAs 2, 4 and 9 of ten: mean 5, variance (9 + 1 + 16) / 2 = 13, so that the total is 50 and its
+ * error 10 sqrt(13 / 3 (1 - 3 / 10)). */
+START_TEST(a_sample_is_scaled_with_its_standard_error)
+{
+    const uint64_t ctas[] = {2, 4, 9};
+    bench t;
+
+    run_sample(&t, ctas, 3);
+    ck_assert_uint_eq(t.b.counters.global_store_requests, 15);
+    ck_assert_uint_eq(t.estimate.total.global_store_requests, 50);
+    ck_assert_double_eq_tol(error_of(&t, FIELD(global_store_requests)),
+                            10 * sqrt(13.0 / 3 * (1 - 0.3)), 1e-9);
+    ck_assert_uint_eq(t.estimate.total.ctas_run, 3);
+    ck_assert_uint_eq(t.estimate.total.ctas_total, 10);
+    /* every CTA has one warp that runs ld.param once: no spread */
+    ck_assert_double_eq(error_of(&t, FIELD(divergent_branches)), 0);
+    /* CTAs share lines: no error can be stated */
+    ck_assert(isnan(error_of(&t, FIELD(unique_lines))));
+    end(&t);
+}
+END_TEST
+
+START_TEST(a_whole_grid_has_no_error_and_a_lone_cta_no_known_one)
+{
+    const uint64_t one[] = {7}, all[] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9};
+    bench t;
+
+    run_sample(&t, NULL, 0);
+    ck_assert_uint_eq(t.estimate.total.global_store_requests, 45);
+    ck_assert_double_eq(error_of(&t, FIELD(global_store_requests)), 0);
+    end(&t);
+    run_sample(&t, all, 10);
+    ck_assert_uint_eq(t.estimate.total.global_store_requests, 45);
+    ck_assert_double_eq(error_of(&t, FIELD(global_store_requests)), 0);
+    end(&t);
+    run_sample(&t, one, 1);
+    ck_assert_uint_eq(t.estimate.total.global_store_requests, 70);
+    ck_assert(isnan(error_of(&t, FIELD(global_store_requests))));
+    end(&t);
+}
+END_TEST
+
+/* By line: the PTX's own, with the CUDA line that .loc says. */
+static const char lined[] =
+    ".version 8.8\n"                                                     /* 1 */
+    ".target sm_90a\n"                                                   /* 2 */
+    ".address_size 64\n"                                                 /* 3 */
+    ".visible .entry k(.param .u64 buffer) {\n"                          /* 4 */
+    ".reg .pred %p<2>; .reg .b32 %r<4>; .reg .b64 %rd<4>;\n"             /* 5 */
+    "ld.param.u64 %rd0, [buffer];\n"                                     /* 6 */
+    ".loc 1 10 3\n"                                                      /* 7 */
+    "mov.u32 %r0, %tid.x; mul.wide.u32 %rd1, %r0, 4;\n"                  /* 8 */
+    ".loc 2 20 0, function_name $L__info_string0, inlined_at 1 11 7\n"   /* 9 */
+    "add.s64 %rd1, %rd0, %rd1;\n"                                        /* 10 */
+    "setp.lt.u32 %p1, %r0, 4;\n"                                         /* 11 */
+    "@%p1 ld.global.u32 %r1, [%rd1];\n"                                  /* 12 */
+    ".loc 3 30 0, function_name $L__info_string0+5, inlined_at 2 20 0\n" /* 13 */
+    "st.global.u32 [%rd1+512], %r0;\n"                                   /* 14 */
+    "ret;\n}\n"                                                          /* 15 */
+    ".file 1 \"dir/k.cu\", 12, 34\n.file 2 \"a.cuh\"\n.file 3 \"b.cuh\"\n"
+    ".section .debug_str {\n$L__info_string0:\n.b8 95,90,0\n}\n";
+
+static const hone_emu_line *line_of(const bench *t, int32_t ptx_line)
+{
+    for (size_t n = 0; n < t->profile.len; n++) {
+        if (t->profile.lines[n].ptx_line == ptx_line) {
+            return &t->profile.lines[n];
+        }
+    }
+    ck_abort_msg("no line %d", ptx_line);
+    return NULL;
+}
+
+START_TEST(a_profile_has_each_line_with_its_source)
+{
+    bench t;
+    uint64_t warp = 0, sectors = 0;
+
+    run(&t, lined, ONE, WARP);
+    for (size_t n = 0; n < t.profile.len; n++) {
+        warp += t.profile.lines[n].warp_instructions;
+        sectors += t.profile.lines[n].global_sectors;
+        ck_assert(n == 0 || t.profile.lines[n].ptx_line > t.profile.lines[n - 1].ptx_line);
+    }
+    ck_assert_uint_eq(warp, t.b.counters.warp_instructions);
+    ck_assert_uint_eq(sectors, t.b.counters.global_sectors);
+    const hone_emu_line *first = line_of(&t, 6), *two = line_of(&t, 8), *load = line_of(&t, 12),
+                        *store = line_of(&t, 14);
+    ck_assert_str_eq(first->source, "");
+    ck_assert_int_eq(first->source_line, 0);
+    ck_assert_str_eq(two->source, "dir/k.cu");
+    ck_assert_int_eq(two->source_line, 10);
+    ck_assert_uint_eq(two->warp_instructions, 2);
+    ck_assert_str_eq(load->source, "a.cuh");
+    ck_assert_uint_eq(load->global_sectors, 1);
+    ck_assert_uint_eq(load->predicated_off, 28);
+    ck_assert_str_eq(store->source, "b.cuh");
+    ck_assert_int_eq(store->source_line, 30);
+    ck_assert_uint_eq(store->global_sectors, 4);
+    end(&t);
+}
+END_TEST
+
+START_TEST(without_a_profile_the_counters_are_the_same)
+{
+    bench with, without;
+    uint64_t buffer = 0;
+    void *arguments[] = {&buffer};
+    static const uint8_t content[16384] = {1};
+
+    run(&with, lined, ONE, WARP);
+    memset(&without, 0, sizeof without);
+    ptx_bench_open(&without.b);
+    ck_assert_int_eq(ptx_bench_load(&without.b, lined), HONE_OK);
+    buffer = ptx_bench_buffer(&without.b, content, sizeof content);
+    ck_assert_int_eq(ptx_bench_run(&without.b, "k", ONE, WARP, arguments), HONE_OK);
+    ck_assert_mem_eq(&with.b.counters, &without.b.counters, sizeof with.b.counters);
+    end(&with);
+    end(&without);
+}
+END_TEST
+
+/* A fault in a function that was inlined twice names its own line and the outermost caller's. */
+START_TEST(a_fault_names_the_cuda_line)
+{
+    bench t;
+    uint64_t buffer = 0;
+    void *arguments[] = {&buffer};
+
+    memset(&t, 0, sizeof t);
+    ptx_bench_open(&t.b);
+    ck_assert_int_eq(ptx_bench_load(&t.b, lined), HONE_OK);
+    buffer = ptx_bench_buffer(&t.b, NULL, 512);
+    ck_assert_int_eq(ptx_bench_run(&t.b, "k", ONE, WARP, arguments), HONE_WRONG);
+    ck_assert_str_eq(t.b.fault.kind, "out-of-bounds");
+    ck_assert_int_eq(t.b.fault.ptx_line, 14);
+    ck_assert_str_eq(t.b.fault.source, "b.cuh");
+    ck_assert_int_eq(t.b.fault.source_line, 30);
+    ck_assert_str_eq(t.b.fault.caller, "dir/k.cu");
+    ck_assert_int_eq(t.b.fault.caller_line, 11);
+    end(&t);
+}
+END_TEST
+
+/* Notes for a debugger that make no sense refuse no module. */
+START_TEST(odd_line_information_is_passed_over)
+{
+    static const char *const odd[] = {
+        ".loc\n",       ".loc 1\n",     ".loc 99999999999 1 1\n",
+        ".loc 7 3 1\n", ".loc x y z\n", ".loc 1 2 3, inlined_at\n",
+        ".file\n",      ".file 1\n",    ".file \"a\"\n",
+    };
+    char text[2048];
+    bench t;
+
+    snprintf(text, sizeof text,
+             ".version 8.8\n.target sm_90a\n.address_size 64\n.visible .entry k(.param .u64 b) {\n"
+             "%sret;\n}\n",
+             odd[_i]);
+    run(&t, text, ONE, WARP);
+    ck_assert_uint_eq(t.b.counters.warp_instructions, 1);
+    end(&t);
+}
+END_TEST
+
+/* As the compiler itself says it. */
+START_TEST(line_information_of_the_compiler_is_understood)
+{
+    static const char source[] = "__device__ __forceinline__ int next(const int *p) {\n"
+                                 "    return p[1000000];\n"
+                                 "}\n"
+                                 "extern \"C\" __global__ void k(int *p) {\n"
+                                 "    int a = p[threadIdx.x];\n"
+                                 "    p[threadIdx.x] = a + next(p);\n"
+                                 "}\n";
+    const char *options[] = {"--gpu-architecture=sm_90a", "-lineinfo", NULL};
+    char *ptx = ptx_bench_compile(source, options);
+    static const uint8_t content[128] = {1};
+    uint64_t buffer = 0;
+    void *arguments[] = {&buffer};
+    bench t;
+
+    if (ptx == NULL) {
+        return;
+    }
+    memset(&t, 0, sizeof t);
+    ptx_bench_open(&t.b);
+    ck_assert_int_eq(ptx_bench_load(&t.b, ptx), HONE_OK);
+    buffer = ptx_bench_buffer(&t.b, content, sizeof content);
+    ck_assert_int_eq(ptx_bench_run(&t.b, "k", ONE, WARP, arguments), HONE_WRONG);
+    ck_assert_int_eq(t.b.fault.source_line, 2);
+    ck_assert_int_eq(t.b.fault.caller_line, 6);
+    const char *name = strstr(t.b.fault.source, "test.cu");
+    ck_assert(name != NULL && strcmp(name, "test.cu") == 0);
+    end(&t);
+    free(ptx);
+}
+END_TEST
+
 int main(void)
 {
     TCase *tests = tcase_create("counters");
 
     tcase_add_loop_test(tests, counters_are_those_worked_out_by_hand, 0,
                         (int)ARRAY_LEN(kernels) - 1);
+    tcase_add_test(tests, a_sample_is_scaled_with_its_standard_error);
+    tcase_add_test(tests, a_whole_grid_has_no_error_and_a_lone_cta_no_known_one);
+    tcase_add_test(tests, a_profile_has_each_line_with_its_source);
+    tcase_add_test(tests, without_a_profile_the_counters_are_the_same);
+    tcase_add_test(tests, a_fault_names_the_cuda_line);
+    tcase_add_loop_test(tests, odd_line_information_is_passed_over, 0, 9);
+    tcase_add_test(tests, line_information_of_the_compiler_is_understood);
     return suite_run_here("emulator/counters", tests);
 }
