@@ -46,6 +46,9 @@ typedef struct machine_launch {
     uint32_t grid[3], block[3];
     uint32_t cluster[3]; /* CTAs; 0 counts as 1 */
     bool cooperative;    /* all CTAs are resident together */
+    /* Clusters that the device holds at once: so many run in turns when the first may wait for
+     * later ones. 0: as its limits of threads say. */
+    uint64_t resident;
     uint32_t dynamic_shared_bytes;
     int32_t arch, sm_count;
     int32_t registers; /* of a thread, as ptxas says; 0: nobody said */

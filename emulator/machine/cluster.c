@@ -23,6 +23,17 @@ uint32_t cluster_size(const machine_launch *l)
     return at_least_one(l->cluster[0]) * at_least_one(l->cluster[1]) * at_least_one(l->cluster[2]);
 }
 
+uint64_t cluster_bytes(const machine_launch *l)
+{
+    const ptx_kernel *k = l->kernel;
+    uint64_t warps = (threads_of(l) + MACHINE_LANES - 1) / MACHINE_LANES;
+    uint64_t image = k->image_bytes + k->image_bytes / MACHINE_SLOT * sizeof(uint32_t);
+    uint64_t local = 2 * (uint64_t)k->local_bytes * MACHINE_LANES;
+    uint64_t shared = 2 * ((uint64_t)k->static_shared_bytes + l->dynamic_shared_bytes);
+
+    return cluster_size(l) * (sizeof(cta) + shared + warps * (sizeof(warp) + image + local));
+}
+
 static void begin_warp(warp *w, uint32_t threads)
 {
     const ptx_kernel *k = w->run->kernel;

@@ -11,6 +11,12 @@ static bool covers(const touched_range *t, uint64_t address, uint64_t bytes)
            bytes <= t->range->end - address && !t->range->freed;
 }
 
+/* Of the bit map of an allocation's lines. */
+static uint64_t words_of(const memory_range *r)
+{
+    return (r->end - r->begin + MACHINE_LINE - 1) / MACHINE_LINE / 64 + 1;
+}
+
 static uint32_t touch(run_state *run, const memory_range *range)
 {
     for (size_t n = 0; n < run->touched_len; n++) {
@@ -27,8 +33,7 @@ static uint32_t touch(run_state *run, const memory_range *range)
         run->touched = bigger;
         run->touched_capacity = more;
     }
-    uint64_t lines = (range->end - range->begin + MACHINE_LINE - 1) / MACHINE_LINE;
-    uint64_t *map = calloc((size_t)(lines / 64 + 1), sizeof *map);
+    uint64_t *map = calloc((size_t)words_of(range), sizeof *map);
     if (map == NULL) {
         return 0;
     }
@@ -101,12 +106,28 @@ uint64_t global_unique_lines(const run_state *run)
 
     for (size_t n = 0; n < run->touched_len; n++) {
         const memory_range *r = run->touched[n].range;
-        uint64_t words = (r->end - r->begin + MACHINE_LINE - 1) / MACHINE_LINE / 64 + 1;
+        uint64_t words = words_of(r);
         for (uint64_t k = 0; k < words; k++) {
             sum += (uint64_t)__builtin_popcountll(run->touched[n].lines[k]);
         }
     }
     return sum;
+}
+
+hone_status global_merge(run_state *into, const run_state *from, hone_error *error)
+{
+    for (size_t n = 0; n < from->touched_len; n++) {
+        const memory_range *r = from->touched[n].range;
+        uint64_t words = words_of(r);
+        uint32_t found = touch(into, r);
+        if (found == 0) {
+            return status_set(error, HONE_NO_MEMORY, into->kernel->name, 0, "lines of the launch");
+        }
+        for (uint64_t k = 0; k < words; k++) {
+            into->touched[found - 1].lines[k] |= from->touched[n].lines[k];
+        }
+    }
+    return HONE_OK;
 }
 
 void global_close(run_state *run)

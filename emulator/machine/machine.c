@@ -65,11 +65,9 @@ done:
     return status;
 }
 
-/* What a run keeps beside its counters, as the launch asks. */
-static hone_status open_run(run_state *run, hone_error *error)
+hone_status machine_open_run(run_state *run, const machine_launch *l, hone_error *error)
 {
-    const machine_launch *l = run->launch;
-
+    *run = (run_state){.launch = l, .kernel = l->kernel};
     run->hit = calloc(run->kernel->code_len, sizeof *run->hit);
     run->sample = l->sample != NULL ? calloc(1, sizeof *run->sample) : NULL;
     if (run->hit == NULL || (l->sample != NULL && run->sample == NULL)) {
@@ -89,7 +87,7 @@ static hone_status gather(run_state *run, hone_emu_counters *out, hone_error *er
     return l->profile != NULL ? profile_collect(run, l->profile, error) : HONE_OK;
 }
 
-static void close_run(run_state *run)
+void machine_close_run(run_state *run)
 {
     race_end(run);
     global_close(run);
@@ -99,17 +97,29 @@ static void close_run(run_state *run)
     free(run->profile);
 }
 
+/* On as many host threads as the launch wants and its CTAs allow: those that talk to one another
+ * run in turns, so that what they do does not hang on the host. */
+static hone_status run_grid(run_state *run, hone_error *error)
+{
+    const machine_launch *l = run->launch;
+    uint64_t clusters = grid_count(l), threads = l->threads > 1 ? (uint64_t)l->threads : 1;
+
+    if (run->kernel->talks || l->cooperative || (l->checks & HONE_EMU_CHECK_GLOBAL_RACES) != 0) {
+        threads = 1;
+    }
+    threads = threads < clusters ? threads : clusters;
+    return threads > 1 ? threads_run(run, (uint32_t)threads, error) : grid_run(run, error);
+}
+
 hone_status machine_run(const machine_launch *launch, hone_emu_counters *counters,
                         hone_emu_fault *fault, hone_error *error)
 {
-    run_state run = {.launch = launch,
-                     .kernel = launch->kernel,
-                     .random = launch->schedule_seed * UINT64_C(0x9E3779B97F4A7C15) + 1};
+    run_state run = {0};
     hone_status status = HONE_OK;
 
     TRY(check_launch(launch, error));
-    TRY(open_run(&run, error));
-    TRY(schedule_launch(&run, error));
+    TRY(machine_open_run(&run, launch, error));
+    TRY(run_grid(&run, error));
     TRY(gather(&run, counters, error));
     if (run.faulted) {
         *fault = run.fault;
@@ -117,6 +127,6 @@ hone_status machine_run(const machine_launch *launch, hone_emu_counters *counter
                             run.fault.kind, run.fault.message);
     }
 done:
-    close_run(&run);
+    machine_close_run(&run);
     return status;
 }

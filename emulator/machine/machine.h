@@ -139,6 +139,8 @@ struct ptx_kernel {
     uint32_t cluster[3];                                /* .reqnctapercluster; 0: not said */
     uint32_t max_cluster_rank, min_ctas, max_registers; /* 0: not said */
     bool explicit_cluster;
+    /* CTAs may talk to one another through global memory: strong accesses, fences, atomics. */
+    bool talks;
     uint32_t params_len, param_offset[64], param_bytes[64];
     ptx_place *places; /* in the CUDA source, by instruction */
     const source_files *files;
@@ -252,7 +254,7 @@ struct machine_run_state {
     const ptx_kernel *kernel;
     hone_emu_counters counters;
     uint64_t pipes[PIPE_COUNT];
-    hone_emu_line *profile; /* by instruction; NULL: not wanted */
+    hone_emu_line *profile;  /* by instruction; NULL: not wanted */
     counters_sample *sample; /* NULL: all CTAs run */
     hone_emu_fault fault;
     bool faulted, out_of_memory;
@@ -261,7 +263,12 @@ struct machine_run_state {
     size_t touched_len, touched_capacity;
     uint32_t *hit;              /* by instruction: 1 + index in `touched` of its last access */
     machine_operands *operands; /* of the matrix unit, once one was used; freed with the launch */
-    uint64_t random, clock;
+    uint64_t random;
+    /* Lowest fault of the launch so far, by place in the order of clusters, where host threads run
+     * side by side; clusters behind it are given up. NULL: one thread. */
+    const uint64_t *fault_at;
+    uint64_t running;  /* place of the cluster that runs, of use with fault_at only */
+    uint32_t resident; /* clusters that run in turns */
 };
 
 static inline uint32_t machine_lowest(uint32_t mask)
@@ -353,6 +360,7 @@ void cluster_wait(warp *w, const instruction *i, uint32_t mask);
 void cluster_leave(warp *w, uint32_t leaving);
 /* Number of CTAs of a cluster of this launch. */
 uint32_t cluster_size(const machine_launch *l);
+uint64_t cluster_bytes(const machine_launch *l); /* of host memory, of one that is open */
 /* No warp of the cluster can go on: where each stands. The same of one that runs too long. */
 void cluster_report_deadlock(cluster *c);
 void cluster_report_hang(cluster *c);
@@ -364,8 +372,22 @@ void registers_request(warp *w, const instruction *i, uint32_t mask);
 int special_find(ptx_text name, uint8_t *width);
 void special_fill_warp(warp *w);
 void special_fill_clocks(warp *w);
-/* schedule.c */
-hone_status schedule_launch(run_state *run, hone_error *error);
+/* machine.c: what a run keeps beside its clusters. */
+hone_status machine_open_run(run_state *run, const machine_launch *l, hone_error *error);
+void machine_close_run(run_state *run);
+/* schedule.c: begin a cluster; give its warps turns; it has ended. */
+void schedule_begin(cluster *c, uint64_t linear);
+void schedule_step(cluster *c);
+void schedule_end(cluster *c);
+/* Begin to end; false when it was given up, for a fault of one before it. */
+bool schedule_run(cluster *c, uint64_t linear);
+/* grid.c: all clusters of a launch. */
+hone_status grid_run(run_state *run, hone_error *error);
+/* Clusters to look at, and the n-th of them; false when it is one that was run before it. */
+uint64_t grid_count(const machine_launch *l);
+bool grid_pick(const machine_launch *l, uint64_t n, uint64_t *linear);
+/* threads.c: the same on several host threads. */
+hone_status threads_run(run_state *run, uint32_t threads, hone_error *error);
 
 /* Global memory of a launch: global.c. The range that holds [address, address + bytes) of an
  * instruction's access, or NULL after a fault; marks its lines. */
@@ -373,6 +395,7 @@ touched_range *global_range(warp *w, const instruction *i, uint32_t lane, uint64
                             uint64_t bytes);
 void global_mark_lines(touched_range *t, uint64_t begin, uint64_t end);
 uint64_t global_unique_lines(const run_state *run);
+hone_status global_merge(run_state *into, const run_state *from, hone_error *error);
 void global_close(run_state *run);
 
 #endif

@@ -28,6 +28,8 @@ typedef struct block {
 
 struct device_memory {
     uint64_t capacity, used;
+    memory_budget *budget; /* NULL: whatever the host has */
+    uint64_t charged;      /* of it, by this memory */
     uint8_t *arena, *shadow;
     uint64_t arena_bytes, cursor; /* cursor: offset of the next free page in the arena */
     block **table;                /* sorted by begin */
@@ -79,6 +81,40 @@ hone_status memory_open(uint64_t capacity, device_memory **out, hone_error *erro
     return HONE_OK;
 }
 
+void memory_set_budget(device_memory *m, memory_budget *budget)
+{
+    m->budget = budget;
+}
+
+hone_status memory_charge(device_memory *m, uint64_t bytes, hone_error *error)
+{
+    memory_budget *b = m->budget;
+
+    if (b == NULL) {
+        return HONE_OK;
+    }
+    uint64_t used = __atomic_load_n(&b->used, __ATOMIC_RELAXED);
+    do {
+        if (used > b->limit || bytes > b->limit - used) {
+            return status_set(error, HONE_NO_MEMORY, NULL, 0,
+                              "%" PRIu64 " bytes of host memory for the emulator: %" PRIu64
+                              " of %" PRIu64 " are in use (HONE_EMU_MEMORY)",
+                              bytes, used, b->limit);
+        }
+    } while (!__atomic_compare_exchange_n(&b->used, &used, used + bytes, false, __ATOMIC_RELAXED,
+                                          __ATOMIC_RELAXED));
+    __atomic_add_fetch(&m->charged, bytes, __ATOMIC_RELAXED);
+    return HONE_OK;
+}
+
+void memory_discharge(device_memory *m, uint64_t bytes)
+{
+    if (m->budget != NULL) {
+        __atomic_sub_fetch(&m->budget->used, bytes, __ATOMIC_RELAXED);
+        __atomic_sub_fetch(&m->charged, bytes, __ATOMIC_RELAXED);
+    }
+}
+
 static void destroy_block(block *b)
 {
     if (b->adopted) {
@@ -101,6 +137,7 @@ void memory_close(device_memory *m)
     if (m->shadow != NULL) {
         munmap(m->shadow, m->arena_bytes);
     }
+    memory_discharge(m, m->charged);
     free(m->table);
     free(m);
 }
@@ -203,7 +240,7 @@ static bool place(device_memory *m, uint64_t bytes, uint64_t *offset)
 hone_status memory_allocate(device_memory *m, uint64_t bytes, uint64_t *address, hone_error *error)
 {
     hone_status status = HONE_OK;
-    uint64_t offset = 0;
+    uint64_t offset = 0, host = 0; /* host: contents and shadow */
     block *b = NULL;
 
     if (bytes == 0) {
@@ -215,9 +252,12 @@ hone_status memory_allocate(device_memory *m, uint64_t bytes, uint64_t *address,
                           " are free",
                           bytes, m->capacity - m->used, m->capacity);
     }
+    TRY(memory_charge(m, 2 * round_up(bytes, PAGE), error));
+    host = 2 * round_up(bytes, PAGE);
     b = calloc(1, sizeof *b);
     if (b == NULL) {
-        return status_set(error, HONE_NO_MEMORY, NULL, 0, "memory range");
+        status = status_set(error, HONE_NO_MEMORY, NULL, 0, "memory range");
+        goto done;
     }
     if (!place(m, round_up(bytes, PAGE), &offset)) {
         status =
@@ -232,7 +272,9 @@ hone_status memory_allocate(device_memory *m, uint64_t bytes, uint64_t *address,
     m->used += round_up(bytes, GRANULE);
     *address = b->range.begin;
     b = NULL;
+    host = 0;
 done:
+    memory_discharge(m, host);
     free(b);
     return status;
 }
@@ -311,6 +353,7 @@ hone_status memory_free(device_memory *m, uint64_t address, hone_error *error)
     uint64_t bytes = b->range.end - b->range.begin, pages = round_up(bytes, PAGE);
     madvise((void *)(uintptr_t)b->range.begin, pages, MADV_DONTNEED);
     madvise(b->range.shadow, pages, MADV_DONTNEED);
+    memory_discharge(m, 2 * pages);
     m->used -= round_up(bytes, GRANULE);
     b->range.freed = true;
     b->next = NULL;

@@ -12,6 +12,12 @@
 
 typedef struct device_memory device_memory;
 
+/* Host memory that the devices of a process may take together: contents and shadow of allocations,
+ * state of launches. Shared by several device memories, which the host's threads use at once. */
+typedef struct memory_budget {
+    uint64_t limit, used; /* bytes */
+} memory_budget;
+
 typedef struct memory_range { /* an allocation; valid until it is freed */
     uint64_t begin, end;
     uint8_t *shadow; /* one byte for each byte: 0 never written */
@@ -20,6 +26,14 @@ typedef struct memory_range { /* an allocation; valid until it is freed */
 
 hone_status memory_open(uint64_t capacity, device_memory **out, hone_error *error);
 void memory_close(device_memory *m);
+
+/* What the memory takes from the host counts against `budget`, which outlives it. Before the first
+ * allocation. */
+void memory_set_budget(device_memory *m, memory_budget *budget);
+/* Take host memory for something else than an allocation, before it is allocated, and give it back.
+ * HONE_NO_MEMORY past the budget. */
+hone_status memory_charge(device_memory *m, uint64_t bytes, hone_error *error);
+void memory_discharge(device_memory *m, uint64_t bytes);
 
 /* 256-byte aligned, at least 4 KiB of red zone on each side. HONE_NO_MEMORY past the capacity. */
 hone_status memory_allocate(device_memory *m, uint64_t bytes, uint64_t *address, hone_error *error);

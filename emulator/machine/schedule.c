@@ -1,10 +1,6 @@
-/* schedule.c - one launch: clusters of CTAs one after the other, the warps of one in turns. The
- * seed moves the order of warps and the length of turns, so that a result that depends on either
- * shows. */
+/* schedule.c - one cluster of CTAs: its warps in turns. The seed moves the order of warps and the
+ * length of turns, so that a result that depends on either shows. */
 #include "emulator/machine/async.h"
-#include "emulator/machine/counters.h"
-
-#include <stdlib.h>
 
 enum {
     TURN = 4096, /* warp instructions of a turn when the seed is 0 */
@@ -23,6 +19,8 @@ enum {
 /* A CTA of our largest kernels runs about a million warp instructions; this is a hundred times
  * that. */
 #define CTA_BUDGET (UINT64_C(1) << 27)
+/* Where many run in turns, each gets less of it. */
+#define CTA_BUDGET_SHARED (UINT64_C(1) << 24)
 
 static uint64_t next_random(run_state *run)
 {
@@ -122,8 +120,7 @@ static void wake(cluster *c, uint32_t vain)
     run_round(c, true);
 }
 
-/* A turn for each warp of the cluster that can use it. */
-static void step(cluster *c)
+void schedule_step(cluster *c)
 {
     tally t = run_round(c, false);
 
@@ -138,66 +135,38 @@ static void step(cluster *c)
     } else if (t.vain > 0 && c->rounds > PATIENCE && async_complete_one(c)) {
         c->rounds = 0;
     }
-    if (c->ran > CTA_BUDGET * c->ctas_len) {
+    if (c->ran > (c->run->resident > 8 ? CTA_BUDGET_SHARED : CTA_BUDGET) * c->ctas_len) {
         cluster_report_hang(c);
     }
 }
 
-static void run_cluster(run_state *run, cluster *c, uint64_t linear)
+void schedule_begin(cluster *c, uint64_t linear)
 {
-    seed_random(run, linear);
-    counters_begin_cluster(run);
+    seed_random(c->run, linear);
     cluster_begin(c, linear);
-    while (c->done_len < c->ctas_len && !run->faulted) {
-        step(c);
-    }
+}
+
+void schedule_end(cluster *c)
+{
     async_end(c);
-    run->counters.ctas_run += c->ctas_len;
-    counters_end_cluster(run);
+    c->run->counters.ctas_run += c->ctas_len;
 }
 
-/* The cluster that holds a CTA of the grid. */
-static uint64_t cluster_of(const cluster *c, const machine_launch *l, uint64_t cta_linear)
+/* A cluster that runs before this one has a fault, and that is the launch's. */
+static bool given_up(const run_state *run)
 {
-    uint64_t x = cta_linear % l->grid[0], y = cta_linear / l->grid[0] % l->grid[1];
-    uint64_t z = cta_linear / l->grid[0] / l->grid[1];
-
-    return x / c->dims[0] +
-           (uint64_t)(l->grid[0] / c->dims[0]) *
-               (y / c->dims[1] + (uint64_t)(l->grid[1] / c->dims[1]) * (z / c->dims[2]));
+    return run->fault_at != NULL && __atomic_load_n(run->fault_at, __ATOMIC_RELAXED) < run->running;
 }
 
-/* The n-th cluster to run; false when an earlier one of the sample was the same. */
-static bool pick_cluster(const cluster *c, const machine_launch *l, uint64_t n, uint64_t *linear)
+bool schedule_run(cluster *c, uint64_t linear)
 {
-    *linear = l->sample != NULL ? cluster_of(c, l, l->sample[n]) : n;
-    for (uint64_t k = 0; l->sample != NULL && c->ctas_len > 1 && k < n; k++) {
-        if (cluster_of(c, l, l->sample[k]) == *linear) {
-            return false;
-        }
-    }
-    return true;
-}
+    bool over = false;
 
-hone_status schedule_launch(run_state *run, hone_error *error)
-{
-    const machine_launch *l = run->launch;
-    uint64_t total = (uint64_t)l->grid[0] * l->grid[1] * l->grid[2], linear = 0;
-    uint64_t count = l->sample != NULL ? l->sample_len : total / cluster_size(l);
-    cluster c = {0};
-    hone_status status = HONE_OK;
-
-    TRY(cluster_open(&c, run, error));
-    run->counters.ctas_total = total;
-    for (uint64_t n = 0; n < count && !run->faulted; n++) {
-        if (pick_cluster(&c, l, n, &linear)) {
-            run_cluster(run, &c, linear);
-        }
+    schedule_begin(c, linear);
+    while (c->done_len < c->ctas_len && !c->run->faulted && !over) {
+        schedule_step(c);
+        over = given_up(c->run);
     }
-    if (run->out_of_memory) {
-        status = status_set(error, HONE_NO_MEMORY, run->kernel->name, 0, "state of the launch");
-    }
-done:
-    cluster_close(&c);
-    return status;
+    schedule_end(c);
+    return !over;
 }

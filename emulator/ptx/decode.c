@@ -271,6 +271,20 @@ static char *copy_name(ptx_text name)
     return copy;
 }
 
+/* Whether CTAs may wait for one another in global memory, or add to it in an order that shows:
+ * strong accesses that are not of shared memory, fences. */
+static bool talks(const ptx_builder *b)
+{
+    for (uint32_t n = 0; n < b->code_len; n++) {
+        const instruction *i = &b->code[n];
+        if (i->order != 0 && i->scope >= SCOPE_GPU &&
+            (i->space == PTX_GENERIC || i->space == PTX_GLOBAL)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 hone_status ptx_decode_kernel(ptx_builder *b, const ptx_function *f, ptx_kernel *out)
 {
     ptx_statement end = {.kind = PTX_INSTRUCTION, .name = {"exit", 4}};
@@ -303,6 +317,7 @@ hone_status ptx_decode_kernel(ptx_builder *b, const ptx_function *f, ptx_kernel 
     out->min_ctas = f->min_ctas;
     out->max_registers = f->max_registers;
     out->explicit_cluster = f->explicit_cluster;
+    out->talks = talks(b);
     if (b->status == HONE_OK && b->report->count == 0) {
         b->status = ptx_place_keep(b, out);
     }
