@@ -20,7 +20,6 @@ enum {
     ROUNDS = 7,
     ROWS = 16384, /* of 512 bf16: 16 MiB in */
     STEPS = 256,  /* of four products each */
-    MMA_CTAS = 32,
     CTA = 128,
 };
 
@@ -127,15 +126,16 @@ static hone_status load(bench *b, const char *file, const char *name, CUfunction
 }
 
 /* CPU seconds of a launch, and what it counted. */
-static hone_status timed_launch(bench *b, CUfunction f, unsigned grid, void **params,
-                                double *seconds, hone_emu_counters *counters, hone_error *error)
+static hone_status timed_launch(bench *b, CUfunction f, unsigned grid, unsigned block,
+                                void **params, double *seconds, hone_emu_counters *counters,
+                                hone_error *error)
 {
     hone_status status = HONE_OK;
     hone_emu_fault fault = {0};
     struct timespec begin, end;
 
     clock_gettime(CLOCK_THREAD_CPUTIME_ID, &begin);
-    CUresult result = b->driver->cuLaunchKernel(f, grid, 1, 1, CTA, 1, 1, 0, NULL, params, NULL);
+    CUresult result = b->driver->cuLaunchKernel(f, grid, 1, 1, block, 1, 1, 0, NULL, params, NULL);
     clock_gettime(CLOCK_THREAD_CPUTIME_ID, &end);
     if (result != CUDA_SUCCESS) {
         b->driver->emu->last_fault(b->device, &fault, NULL);
@@ -191,7 +191,7 @@ static hone_status bench_instructions(bench *b, hone_error *error)
     for (int round = 0; round < ROUNDS; round++) {
         for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
             TRY(d->emu->set_checks(b->device, rows[i].checks, error));
-            TRY(timed_launch(b, f, 64, params, &seconds[i][round], &n, error));
+            TRY(timed_launch(b, f, 64, CTA, params, &seconds[i][round], &n, error));
         }
     }
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
@@ -210,11 +210,17 @@ done:
 static const struct {
     const char *gpu, *text, *file, *kernel;
     hone_emu_mma kind;
+    uint32_t ctas, threads, steps;
+    double hw, fast; /* least G MAC/s; 0: no bar */
 } products[] = {
-    {"NVIDIA H20", "mma e4m3, sm_90", "ptx/mma_e4m3.ptx", "mma_e4m3", HONE_EMU_MMA_FP8},
-    {"NVIDIA GeForce RTX 4090", "mma e4m3, sm_89", "ptx/mma_e4m3.ptx", "mma_e4m3",
-     HONE_EMU_MMA_FP8},
-    {"NVIDIA H20", "mma bf16, sm_90", "ptx/mma_bf16.ptx", "mma_bf16", HONE_EMU_MMA_BF16},
+    {"NVIDIA H20", "mma e4m3, sm_90", "ptx/mma_e4m3.ptx", "mma_e4m3", HONE_EMU_MMA_FP8, 32, CTA,
+     STEPS, 0, 0},
+    {"NVIDIA GeForce RTX 4090", "mma e4m3, sm_89", "ptx/mma_e4m3.ptx", "mma_e4m3", HONE_EMU_MMA_FP8,
+     32, CTA, STEPS, 0, 0},
+    {"NVIDIA H20", "mma bf16, sm_90", "ptx/mma_bf16.ptx", "mma_bf16", HONE_EMU_MMA_BF16, 32, CTA,
+     STEPS, 0, 0},
+    {"NVIDIA H20", "wgmma e4m3", "ptx/wgmma_e4m3.ptx", "wgmma_e4m3", HONE_EMU_MMA_FP8, 4, 256, 128,
+     3, 10},
 };
 
 static hone_status bench_product(bench *b, size_t which, hone_error *error)
@@ -224,7 +230,7 @@ static hone_status bench_product(bench *b, size_t which, hone_error *error)
     driver *d = b->driver;
     CUfunction f = NULL;
     CUdeviceptr out = 0;
-    uint32_t steps = STEPS;
+    uint32_t steps = products[which].steps;
     double seconds[ARRAY_LEN(modes)][ROUNDS] = {{0}}, ratios[ROUNDS];
     hone_emu_counters n = {0};
     void *params[] = {&out, &steps};
@@ -232,18 +238,22 @@ static hone_status bench_product(bench *b, size_t which, hone_error *error)
 
     TRY(use_device(b, products[which].gpu, error));
     TRY(load(b, products[which].file, products[which].kernel, &f, error));
-    TRY(check(b, d->cuMemAlloc(&out, MMA_CTAS * CTA * 4), "cuMemAlloc", error));
+    TRY(check(b, d->cuMemAlloc(&out, products[which].ctas * products[which].threads * 4),
+              "cuMemAlloc", error));
     for (int round = 0; round < ROUNDS; round++) {
         for (size_t i = 0; i < ARRAY_LEN(modes); i++) {
             TRY(d->emu->set_arithmetic(b->device, modes[i], error));
-            TRY(timed_launch(b, f, MMA_CTAS, params, &seconds[i][round], &n, error));
+            TRY(timed_launch(b, f, products[which].ctas, products[which].threads, params,
+                             &seconds[i][round], &n, error));
         }
         ratios[round] = seconds[0][round] / seconds[1][round];
     }
     for (size_t i = 0; i < ARRAY_LEN(modes); i++) {
         double macs = (double)n.tensor_macs[products[which].kind];
         snprintf(name, sizeof name, "%s, %s", products[which].text, i == 0 ? "hw" : "fast");
-        add_row(b, name, macs / median(seconds[i]) * 1e-9, "G MAC/s", BAR_NONE, 0);
+        double bar = i == 0 ? products[which].hw : products[which].fast;
+        add_row(b, name, macs / median(seconds[i]) * 1e-9, "G MAC/s",
+                bar > 0 ? BAR_LEAST : BAR_NONE, bar);
     }
     snprintf(name, sizeof name, "%s, hw over fast", products[which].text);
     add_row(b, name, median(ratios), "times as long", BAR_MOST, 3);
