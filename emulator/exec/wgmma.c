@@ -12,11 +12,9 @@ enum { GROUP = 4, ROW_BLOCKS = 2 }; /* warps of a warpgroup; blocks of 8 rows of
 /* One warp's part of a product while it is done. */
 typedef struct product {
     const instruction *i;
-    const uint32_t *a_operand; /* descriptor, or four registers */
-    uint64_t a_descriptor, b_descriptor;
+    const uint32_t *registers; /* of D */
     bool accumulates;
-    wgmma_pending *state;
-    wgmma_kept *kept;
+    tensor_right *right;
     wgmma_matrix a_matrix, b_matrix;
     uint32_t a[4][MACHINE_LANES], b[2][MACHINE_LANES];
     tensor_call call;
@@ -80,10 +78,16 @@ static bool refuse_registers(warp *w, const uint32_t *operands, uint32_t len, co
     return false;
 }
 
-/* The warp's place and its operands' registers. */
-static bool open_product(warp *w, const instruction *i, uint32_t mask, product *p)
+/* The descriptor of A, or its four registers. */
+static const uint32_t *a_operand(const instruction *i)
 {
-    const uint32_t *sources = i->o + i->results, *last = sources + i->sources - 1;
+    return i->o + i->results + (has(i, WGMMA_OVERWRITES) ? 0 : i->results);
+}
+
+/* The warp's place and its operands. */
+static bool open_op(warp *w, const instruction *i, uint32_t mask, wgmma_op *op)
+{
+    const uint32_t *last = i->o + i->results + i->sources - 1, *a = a_operand(i);
     uint32_t registers = has(i, WGMMA_REGISTERS_A) ? 4 : 1, first = w->index / GROUP * GROUP;
 
     if (mask != MACHINE_ALL) {
@@ -97,18 +101,12 @@ static bool open_product(warp *w, const instruction *i, uint32_t mask, product *
                       w->cta->warps_len);
         return false;
     }
-    p->i = i;
-    p->a_operand = sources + i->results;
-    if (!read_scale(w, i, *last, &p->accumulates) ||
-        !read_uniform(w, i, last[-1], "the descriptor of B", &p->b_descriptor) ||
-        (registers == 1 &&
-         !read_uniform(w, i, *p->a_operand, "the descriptor of A", &p->a_descriptor)) ||
-        (registers == 4 && refuse_registers(w, p->a_operand, 4, "a register of A", i)) ||
-        (p->accumulates && refuse_registers(w, i->o, i->results, "an accumulator", i))) {
-        return false;
-    }
-    p->state = wgmma_state(w);
-    return p->state != NULL;
+    *op = (wgmma_op){.i = i};
+    return read_scale(w, i, *last, &op->accumulates) &&
+           read_uniform(w, i, last[-1], "the descriptor of B", &op->b_descriptor) &&
+           (registers == 4 || read_uniform(w, i, *a, "the descriptor of A", &op->a_descriptor)) &&
+           !(registers == 4 && refuse_registers(w, a, 4, "a register of A", i)) &&
+           !(op->accumulates && refuse_registers(w, i->o, i->results, "an accumulator", i));
 }
 
 static void count_read(warp *w, const wgmma_read *read)
@@ -117,7 +115,7 @@ static void count_read(warp *w, const wgmma_read *read)
     w->run->counters.shared_wavefronts += read->wavefronts;
 }
 
-static bool load_a(warp *w, product *p)
+static bool load_a(warp *w, const wgmma_op *op, product *p)
 {
     const instruction *i = p->i;
     uint32_t first = ROW_BLOCKS * rank_of(w);
@@ -125,11 +123,11 @@ static bool load_a(warp *w, product *p)
 
     if (has(i, WGMMA_REGISTERS_A)) {
         for (uint32_t n = 0; n < 4; n++) {
-            memcpy(p->a[n], machine_r32(w, p->a_operand[n]), sizeof p->a[n]);
+            memcpy(p->a[n], machine_r32(w, a_operand(i)[n]), sizeof p->a[n]);
         }
         return true;
     }
-    if (!wgmma_matrix_open(w, i, p->a_descriptor, has(i, WGMMA_TRANSPOSED_A), 'A', first,
+    if (!wgmma_matrix_open(w, i, op->a_descriptor, has(i, WGMMA_TRANSPOSED_A), 'A', first,
                            ROW_BLOCKS, &p->a_matrix)) {
         return false;
     }
@@ -151,26 +149,25 @@ static void negate(uint32_t a[4][MACHINE_LANES], tensor_type type)
     }
 }
 
-/* Where a B that has this descriptor was taken apart last. The warps of a group find it in the
- * state of their first. */
-static bool find_kept(warp *w, product *p)
+/* Where a B that has this descriptor was taken apart last. The warps of a group find it in what
+ * their first one keeps. */
+static tensor_right *find_kept(warp *w, uint64_t descriptor)
 {
-    wgmma_pending *leader = wgmma_state(w - rank_of(w));
+    wgmma_pending *leader = wgmma_open(w - rank_of(w));
+    size_t bytes = WGMMA_KEPT * sizeof *leader->kept.right;
 
-    if (leader == NULL) {
-        return false;
-    }
-    if (leader->kept == NULL) {
-        leader->kept = aligned_alloc(_Alignof(wgmma_kept), WGMMA_KEPT * sizeof *leader->kept);
-        if (leader->kept == NULL) {
-            w->run->out_of_memory = true;
-            return false;
+    if (leader != NULL && leader->kept.right == NULL) {
+        leader->kept.right = aligned_alloc(_Alignof(tensor_right), bytes);
+        if (leader->kept.right != NULL) {
+            memset(leader->kept.right, 0, bytes);
         }
-        memset(leader->kept, 0, WGMMA_KEPT * sizeof *leader->kept);
     }
-    p->kept =
-        &leader->kept[(p->b_descriptor * UINT64_C(0x9E3779B97F4A7C15)) >> 32 & (WGMMA_KEPT - 1)];
-    return true;
+    if (leader == NULL || leader->kept.right == NULL) {
+        w->run->out_of_memory = true;
+        return NULL;
+    }
+    uint64_t hash = descriptor * UINT64_C(0x9E3779B97F4A7C15) >> 32;
+    return leader->kept.right[hash % WGMMA_KEPT];
 }
 
 /* c and d as fp32, of an f16 result: registers 2j and 2j + 1 hold two columns each. */
@@ -206,13 +203,13 @@ static void run_block(warp *w, product *p, uint32_t block)
     const instruction *i = p->i;
     uint32_t *d[4];
 
-    p->call.right = &p->kept->right[block];
+    p->call.right = &p->right[block];
     if (i->element_bytes == WGMMA_F16) {
-        run_half(w, i->o + 2 * block, p, &p->call);
+        run_half(w, p->registers + 2 * block, p, &p->call);
         return;
     }
     for (uint32_t n = 0; n < 4; n++) {
-        d[n] = machine_r32(w, i->o[4 * block + n]);
+        d[n] = machine_r32(w, p->registers[4 * block + n]);
         p->call.c[n] = p->accumulates ? d[n] : zeros;
     }
     tensor_run(d, &p->call);
@@ -226,15 +223,16 @@ static bool load_b(warp *w, product *p, uint32_t block, wgmma_read *read)
     return !wgmma_matrix_refuse(w, p->i, &p->b_matrix, 'B', block, 1, read);
 }
 
-static bool run_product(warp *w, product *p)
+static bool run_product(warp *w, const wgmma_op *op, product *p)
 {
-    const instruction *i = p->i;
+    const instruction *i = op->i;
     tensor_type type = (tensor_type)(i->kind & 15);
     hone_emu_arithmetic mode = w->run->launch->arithmetic;
     wgmma_read read = {.shadow = UINT8_MAX};
 
-    if (!load_a(w, p) || !find_kept(w, p) ||
-        !wgmma_matrix_open(w, i, p->b_descriptor, has(i, WGMMA_TRANSPOSED_B), 'B', 0, i->elements,
+    p->right = find_kept(w, op->b_descriptor);
+    if (p->right == NULL || !load_a(w, op, p) ||
+        !wgmma_matrix_open(w, i, op->b_descriptor, has(i, WGMMA_TRANSPOSED_B), 'B', 0, i->elements,
                            &p->b_matrix)) {
         return false;
     }
@@ -248,7 +246,7 @@ static bool run_product(warp *w, product *p)
                             .unit = tensor_unit_wgmma(type, i->element_bytes == WGMMA_F16, mode),
                             .mode = mode,
                             .saturate = has(i, WGMMA_SATURATED),
-                            .left = &p->state->left};
+                            .left = &w->wgmma->kept.left};
     for (uint32_t block = 0; block < i->elements; block++) {
         if (!load_b(w, p, block, &read)) {
             return false;
@@ -278,30 +276,76 @@ static void count_product(warp *w, const instruction *i)
         UINT64_C(16) * 8 * i->elements * kinds[type].depth;
 }
 
+bool wgmma_perform(warp *w, const wgmma_op *op, const uint32_t *registers)
+{
+    product p = {.i = op->i, .registers = registers, .accumulates = op->accumulates};
+
+    return run_product(w, op, &p);
+}
+
+/* What the operation will read, for those who look for races. */
+static bool issue_reads(warp *w, wgmma_op *op)
+{
+    const instruction *i = op->i;
+    uint32_t first = ROW_BLOCKS * rank_of(w);
+    wgmma_matrix a, b;
+
+    op->task = race_issue(w, i, RACE_MATRIX);
+    if (op->task == NULL) {
+        return true;
+    }
+    if (!has(i, WGMMA_REGISTERS_A) &&
+        (!wgmma_matrix_open(w, i, op->a_descriptor, has(i, WGMMA_TRANSPOSED_A), 'A', first,
+                            ROW_BLOCKS, &a) ||
+         !wgmma_matrix_touch(op->task, w->cta, &a, first, ROW_BLOCKS))) {
+        return false;
+    }
+    return wgmma_matrix_open(w, i, op->b_descriptor, has(i, WGMMA_TRANSPOSED_B), 'B', 0,
+                             i->elements, &b) &&
+           wgmma_matrix_touch(op->task, w->cta, &b, 0, i->elements);
+}
+
+/* The warps of a group issue the same products in the same order. A warp that is far behind the
+ * first is not compared. */
+static bool follow_group(warp *w, const wgmma_op *op)
+{
+    wgmma_pending *own = wgmma_open(w), *leader = wgmma_open(w - rank_of(w));
+
+    if (own == NULL || leader == NULL) {
+        return false;
+    }
+    uint64_t number = ++own->issued;
+    wgmma_step *step = &leader->trail[number % WGMMA_TRAIL];
+    if (step->number < number) {
+        *step = (wgmma_step){number, op->a_descriptor, op->b_descriptor, w->index, op->i->line};
+    }
+    if (step->number != number ||
+        (step->line == op->i->line && step->a_descriptor == op->a_descriptor &&
+         step->b_descriptor == op->b_descriptor)) {
+        return true;
+    }
+    machine_fault(w, op->i, 0, 0, FAULT_PRECONDITION,
+                  "wgmma %llu of warp %u is not that of warp %u, of the same warpgroup: line %d, A "
+                  "%016llx, B %016llx there",
+                  (unsigned long long)number, w->index, step->warp, step->line,
+                  (unsigned long long)step->a_descriptor, (unsigned long long)step->b_descriptor);
+    return false;
+}
+
 void exec_wgmma(warp *w, const instruction *i, uint32_t mask)
 {
-    product p;
+    wgmma_op op;
 
-    if (!open_product(w, i, mask, &p) || !run_product(w, &p)) {
+    if (!open_op(w, i, mask, &op)) {
         return;
     }
+    if (!follow_group(w, &op) || !issue_reads(w, &op)) {
+        race_task_free(op.task);
+        return;
+    }
+    wgmma_submit(w, &op);
     for (uint32_t n = 0; w->tainted && n < i->results; n++) {
         taint_set(w, i->o[n], 0, MACHINE_ALL);
     }
     count_product(w, i);
-}
-
-void exec_wgmma_fence(warp *w, const instruction *i, uint32_t mask)
-{
-    (void)w, (void)i, (void)mask;
-}
-
-void exec_wgmma_commit(warp *w, const instruction *i, uint32_t mask)
-{
-    (void)w, (void)i, (void)mask;
-}
-
-void exec_wgmma_wait(warp *w, const instruction *i, uint32_t mask)
-{
-    (void)w, (void)i, (void)mask;
 }

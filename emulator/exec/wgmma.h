@@ -2,11 +2,12 @@
  *
  * Of an instruction: `kind` is the tensor_type of A, and of B above four bits; `elements` N / 8;
  * `element_bytes` the wgmma_result; `offset` wgmma_flags. Operands: the registers of D; then those
- * again, A (a descriptor, or four registers), B's descriptor, the predicate scale-d. */
+ * again (but for WGMMA_OVERWRITES), A (a descriptor, or four registers), B's descriptor, the
+ * predicate scale-d. */
 #ifndef HONE_EMULATOR_EXEC_WGMMA_H
 #define HONE_EMULATOR_EXEC_WGMMA_H
 
-#include "emulator/machine/machine.h"
+#include "emulator/machine/race.h"
 #include "emulator/tensor/tensor.h"
 
 typedef enum wgmma_result { WGMMA_F32, WGMMA_S32, WGMMA_F16 } wgmma_result;
@@ -16,12 +17,15 @@ typedef enum wgmma_flags {
     WGMMA_TRANSPOSED_B = 4,
     WGMMA_REGISTERS_A = 8,
     WGMMA_SATURATED = 16,
+    WGMMA_OVERWRITES = 32, /* scale-d is the constant false: D is no source */
 } wgmma_flags;
 
 void exec_wgmma(warp *w, const instruction *i, uint32_t mask);
 void exec_wgmma_fence(warp *w, const instruction *i, uint32_t mask);
 void exec_wgmma_commit(warp *w, const instruction *i, uint32_t mask);
 void exec_wgmma_wait(warp *w, const instruction *i, uint32_t mask);
+/* Stands before the handler of an instruction that touches registers which wgmma names. */
+void exec_wgmma_touch(warp *w, const instruction *i, uint32_t mask);
 
 /* wgmma_matrix.c: a matrix in shared memory as its descriptor says (emulator.md 5.3). */
 typedef struct wgmma_matrix {
@@ -51,19 +55,52 @@ void wgmma_matrix_core(const cta *c, const wgmma_matrix *m, uint32_t block, uint
 bool wgmma_matrix_refuse(warp *w, const instruction *i, const wgmma_matrix *m, char name,
                          uint32_t first, uint32_t blocks, const wgmma_read *read);
 
-/* wgmma_state.c: what a warp keeps. Freed by wgmma_close; NULL and out_of_memory without memory. */
+/* Tells a race task of reading the core matrices. False after a fault. */
+bool wgmma_matrix_touch(race_task *t, cta *owner, const wgmma_matrix *m, uint32_t first,
+                        uint32_t blocks);
+
+/* One warp's part of a product, from its instruction to its end. */
+typedef struct wgmma_op {
+    const instruction *i;
+    uint64_t a_descriptor, b_descriptor;
+    bool accumulates;
+    uint32_t chain, group;
+    race_task *task;
+} wgmma_op;
+
+/* wgmma.c: does it; the accumulators lie in `registers`. False after a fault. */
+bool wgmma_perform(warp *w, const wgmma_op *op, const uint32_t *registers);
+
+/* wgmma_flight.c: what a warp has in flight, and what it keeps. */
+typedef struct wgmma_flight wgmma_flight;
+
+/* B's that were taken apart last, of a warpgroup's first warp; A of the warp's own rows. */
 typedef struct wgmma_kept {
-    uint64_t descriptor; /* of B, with its form; see key_of */
-    uint64_t form;
-    tensor_right right[32];
+    tensor_left left;
+    tensor_right (*right)[32];
 } wgmma_kept;
-enum { WGMMA_KEPT = 8 };
+enum { WGMMA_KEPT = 8, WGMMA_TRAIL = 256 };
+
+/* A product of a warpgroup, as its first warp to get there issued it. */
+typedef struct wgmma_step {
+    uint64_t number; /* 1, 2, ...; 0: none */
+    uint64_t a_descriptor, b_descriptor;
+    uint32_t warp;
+    int32_t line;
+} wgmma_step;
 
 struct wgmma_pending {
-    tensor_left left;
-    wgmma_kept *kept; /* of a warpgroup's first warp: WGMMA_KEPT of them */
+    wgmma_kept kept;
+    uint64_t issued;               /* by this warp */
+    wgmma_step trail[WGMMA_TRAIL]; /* of a warpgroup's first warp */
+    wgmma_flight *flight;
 };
-wgmma_pending *wgmma_state(warp *w);
+/* NULL, and the run marked, without memory. */
+wgmma_pending *wgmma_open(warp *w);
+/* A CTA begins: nothing is in flight. */
+void wgmma_begin(warp *w);
 void wgmma_close(warp *w);
+/* Takes an operation over: does it, or queues it. */
+void wgmma_submit(warp *w, wgmma_op *op);
 
 #endif

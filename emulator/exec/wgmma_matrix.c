@@ -160,3 +160,29 @@ bool wgmma_matrix_refuse(warp *w, const instruction *i, const wgmma_matrix *m, c
     }
     return false;
 }
+
+/* Rows that lie `stride` apart from block to block go together: the swizzle is the same in each. */
+bool wgmma_matrix_touch(race_task *t, cta *owner, const wgmma_matrix *m, uint32_t first,
+                        uint32_t blocks)
+{
+    bool good = true;
+
+    if (m->width == 1) {
+        for (uint32_t half = 0; good && half < 2; half++) {
+            good = race_task_touch(t, owner, row_at(m, first, half, 0), 128, blocks, m->stride,
+                                   RACE_READ);
+        }
+        return good;
+    }
+    bool pairs =
+        !m->across && m->start % 32 == 0; /* the swizzle moves both chunks of a row as one */
+    for (uint32_t row = 0; good && pairs && row < 8; row++) {
+        uint32_t at = row_at(m, first, 0, row) & row_at(m, first, 1, row);
+        good = race_task_touch(t, owner, at, 32, blocks, m->stride, RACE_READ);
+    }
+    for (uint32_t n = 0; good && !pairs && n < 16 * blocks; n++) {
+        uint32_t at = row_at(m, first + n / 16, n / 8 % 2, n % 8);
+        good = race_task_touch(t, owner, at, 16, 1, 16, RACE_READ);
+    }
+    return good;
+}

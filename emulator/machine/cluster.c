@@ -53,6 +53,7 @@ static void begin_warp(warp *w, uint32_t threads)
                   .live = lanes >= MACHINE_LANES ? MACHINE_ALL : (UINT32_C(1) << lanes) - 1};
 
     *w = fresh;
+    wgmma_begin(w);
     memcpy(w->r, k->image,
            k->predicate_bytes); /* the rest of the image holds what is never written */
     memcpy(w->poison, k->poison, k->image_bytes / MACHINE_SLOT * sizeof *w->poison);

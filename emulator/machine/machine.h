@@ -93,6 +93,8 @@ enum {
     FLAG_TRANSPOSED = 4,
     FLAG_HIDDEN = 8,
     FLAG_OWN_CTA = 16, /* .shared::cta: shared memory of another CTA is a fault */
+    FLAG_MOVE = 32,    /* of a watched register: a plain copy of another, */
+    FLAG_CLEAR = 64,   /* or of a constant */
 };
 
 /* `order`: what a form says of ordering, as bits; 0 is a weak access. atom and red are strong when
@@ -104,10 +106,12 @@ typedef enum machine_scope { SCOPE_CTA, SCOPE_CLUSTER, SCOPE_GPU, SCOPE_SYS } ma
 
 struct instruction {
     execute run;
+    execute watched;   /* what exec_wgmma_touch stands before */
     const uint32_t *o; /* results, then sources */
     int64_t offset;    /* of an address */
     uint32_t guard;    /* predicate, or MACHINE_NONE */
-    uint32_t target;   /* of a branch; first row of a branch table */
+    uint32_t target;   /* of a branch; first row of a branch table; of wgmma and of what touches its
+                        * registers, the first of the kernel's `watched` */
     uint32_t member;   /* operand with the member mask */
     int32_t line;
     uint8_t results, sources;
@@ -126,9 +130,11 @@ struct ptx_kernel {
     char *name;
     instruction *code;
     uint32_t code_len;
-    uint32_t *operands; /* all instructions' */
-    uint32_t *targets;  /* branch tables: length, then targets */
-    uint8_t *image;     /* what a warp's registers start as: predicates, constants */
+    uint32_t *operands;   /* all instructions' */
+    uint32_t *targets;    /* branch tables: length, then targets */
+    uint32_t *watched;    /* a number for each operand that wgmma may hold, or MACHINE_NONE */
+    uint32_t watched_len; /* numbers */
+    uint8_t *image;       /* what a warp's registers start as: predicates, constants */
     uint32_t image_bytes, predicate_bytes;
     uint32_t *poison; /* at the start: registers that some path reads before it writes them */
     bool starts_tainted;

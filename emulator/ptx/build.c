@@ -393,6 +393,7 @@ void ptx_build_close(ptx_builder *b)
     free(b->place_at);
     free(b->operands);
     free(b->targets);
+    free(b->watched);
     free(b->vregs);
     free(b->symbols);
     free(b->constant_next);

@@ -87,6 +87,7 @@ typedef struct ptx_builder {
     uint32_t code_len, code_capacity, at_capacity, place_capacity;
     uint32_t *operands, operands_len, operands_capacity;
     uint32_t *targets, targets_len, targets_capacity;
+    uint32_t *watched, watched_len; /* watch.c */
     ptx_vreg *vregs;
     uint32_t vregs_len, vregs_capacity;
     ptx_symbol *symbols;
@@ -227,5 +228,10 @@ hone_status ptx_place_keep(const ptx_builder *b, ptx_kernel *out);
 hone_status ptx_place_files(const ptx_tree *t, source_files *out, hone_error *error);
 /* opt.c: slots for virtual registers, operands turned into byte offsets. */
 hone_status ptx_opt_allocate(ptx_builder *b, ptx_kernel *out);
+void ptx_opt_extend(ptx_builder *b, uint32_t v, uint32_t at); /* v lives at that instruction */
+/* watch.c: registers that wgmma names, and who else touches them. */
+hone_status ptx_watch_find(ptx_builder *b);
+struct flow_graph;
+bool ptx_watch_extend(ptx_builder *b, const struct flow_graph *g);
 
 #endif

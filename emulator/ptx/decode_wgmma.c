@@ -131,8 +131,12 @@ static bool emit_product(ptx_builder *b, wgmma_form *form)
     for (uint32_t n = 0; n < registers; n++) {
         o[len++] = ptx_build_result(b, &d->items[n], 4, false);
     }
-    memcpy(o + len, o, len * sizeof *o); /* what is added to */
-    len += registers;
+    if (s->operands[3].kind == PTX_OPERAND_NUMBER && s->operands[3].value == 0) {
+        form->flags |= WGMMA_OVERWRITES;
+    } else {
+        memcpy(o + len, o, len * sizeof *o); /* what is added to */
+        len += registers;
+    }
     if (a->kind == PTX_OPERAND_VECTOR) {
         for (uint32_t n = 0; n < 4; n++) {
             o[len++] = ptx_build_source(b, &a->items[n], 4);

@@ -21,6 +21,7 @@ static void free_kernel(ptx_kernel *k)
     free(k->code);
     free(k->operands);
     free(k->targets);
+    free(k->watched);
     free(k->image);
     free(k->poison);
     free(k->specials);

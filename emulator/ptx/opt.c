@@ -3,7 +3,7 @@
  *
  * Sharing is sound although lanes run apart: a slot's lanes are written under masks, and each lane
  * on its own follows a path of the flow graph. */
-#include "emulator/ptx/build.h"
+#include "emulator/ptx/flow.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -12,167 +12,7 @@
 #define LIVENESS_BITS (UINT64_C(1) << 31)
 enum { IMAGE_BYTES = 32 << 20 };
 
-typedef struct block {
-    uint32_t begin, end; /* instructions */
-    uint32_t next[2];    /* MACHINE_NONE */
-    uint32_t table;      /* branch table in targets, or MACHINE_NONE */
-} block;
-
-typedef struct flow_graph {
-    ptx_builder *b;
-    block *blocks;
-    uint32_t blocks_len, words;
-    uint32_t *block_of; /* by instruction */
-    uint64_t *in, *out, *uses, *defines;
-} flow_graph;
-
-static bool ends_block(const instruction *i)
-{
-    return i->flow == FLOW_BRANCH || i->flow == FLOW_BRANCH_TABLE || i->flow == FLOW_EXIT;
-}
-
-static void mark_leaders(const ptx_builder *b, uint8_t *leader)
-{
-    leader[0] = 1;
-    for (uint32_t n = 0; n < b->code_len; n++) {
-        const instruction *i = &b->code[n];
-        if (ends_block(i)) {
-            leader[n + 1] = 1;
-        }
-        if (i->flow == FLOW_BRANCH) {
-            leader[i->target] = 1;
-        }
-        for (uint32_t k = 0; i->flow == FLOW_BRANCH_TABLE && k < b->targets[i->target]; k++) {
-            leader[b->targets[i->target + 1 + k]] = 1;
-        }
-    }
-}
-
-static bool open_graph(flow_graph *g, ptx_builder *b)
-{
-    uint8_t *leader = calloc((size_t)b->code_len + 1, 1);
-    uint32_t blocks = 0;
-
-    *g = (flow_graph){.b = b, .words = b->vregs_len / 64 + 1};
-    g->block_of = calloc(b->code_len, sizeof *g->block_of);
-    if (leader == NULL || g->block_of == NULL) {
-        free(leader);
-        return false;
-    }
-    mark_leaders(b, leader);
-    for (uint32_t n = 0; n < b->code_len; n++) {
-        blocks += leader[n];
-        g->block_of[n] = blocks - 1;
-    }
-    free(leader);
-    g->blocks_len = blocks;
-    g->blocks = calloc(blocks, sizeof *g->blocks);
-    size_t bits = (size_t)blocks * g->words;
-    g->in = calloc(bits * 4, sizeof *g->in);
-    if (g->blocks == NULL || g->in == NULL) {
-        return false;
-    }
-    g->out = g->in + bits;
-    g->uses = g->out + bits;
-    g->defines = g->uses + bits;
-    return true;
-}
-
-static void close_graph(flow_graph *g)
-{
-    free(g->blocks);
-    free(g->block_of);
-    free(g->in);
-}
-
-static void link_blocks(flow_graph *g)
-{
-    const ptx_builder *b = g->b;
-
-    for (uint32_t n = b->code_len; n-- > 0;) {
-        block *k = &g->blocks[g->block_of[n]];
-        k->begin = n;
-    }
-    for (uint32_t n = 0; n < b->code_len; n++) {
-        g->blocks[g->block_of[n]].end = n + 1;
-    }
-    for (uint32_t n = 0; n < g->blocks_len; n++) {
-        block *k = &g->blocks[n];
-        const instruction *last = &b->code[k->end - 1];
-        bool falls = !ends_block(last) || last->guard != MACHINE_NONE;
-        k->next[0] = falls && n + 1 < g->blocks_len ? n + 1 : MACHINE_NONE;
-        k->next[1] = last->flow == FLOW_BRANCH ? g->block_of[last->target] : MACHINE_NONE;
-        k->table = last->flow == FLOW_BRANCH_TABLE ? last->target : MACHINE_NONE;
-    }
-}
-
-static bool is_variable(const ptx_builder *b, uint32_t v)
-{
-    return v != MACHINE_NONE && b->vregs[v].kind == VREG_VARIABLE;
-}
-
-static void find_uses(flow_graph *g)
-{
-    const ptx_builder *b = g->b;
-
-    for (uint32_t n = 0; n < b->code_len; n++) {
-        const instruction *i = &b->code[n];
-        const uint32_t *o = b->operands + b->operand_at[n];
-        uint64_t *uses = g->uses + (size_t)g->block_of[n] * g->words;
-        uint64_t *defines = g->defines + (size_t)g->block_of[n] * g->words;
-        for (uint32_t k = i->results; k <= (uint32_t)i->results + i->sources; k++) {
-            uint32_t v = k < (uint32_t)i->results + i->sources ? o[k] : i->guard;
-            if (is_variable(b, v) && (defines[v / 64] >> v % 64 & 1) == 0) {
-                uses[v / 64] |= UINT64_C(1) << v % 64;
-            }
-        }
-        for (uint32_t k = 0; k < i->results && i->guard == MACHINE_NONE; k++) {
-            defines[o[k] / 64] |= UINT64_C(1) << o[k] % 64;
-        }
-    }
-}
-
-static void join(flow_graph *g, uint64_t *out, uint32_t next)
-{
-    const uint64_t *in = g->in + (size_t)next * g->words;
-    for (uint32_t k = 0; next != MACHINE_NONE && k < g->words; k++) {
-        out[k] |= in[k];
-    }
-}
-
-static bool update_block(flow_graph *g, uint32_t n)
-{
-    const ptx_builder *b = g->b;
-    size_t at = (size_t)n * g->words;
-    uint64_t *out = g->out + at, changed = 0;
-    const block *k = &g->blocks[n];
-
-    join(g, out, k->next[0]);
-    join(g, out, k->next[1]);
-    for (uint32_t t = 0; k->table != MACHINE_NONE && t < b->targets[k->table]; t++) {
-        join(g, out, g->block_of[b->targets[k->table + 1 + t]]);
-    }
-    for (uint32_t w = 0; w < g->words; w++) {
-        uint64_t in = g->uses[at + w] | (out[w] & ~g->defines[at + w]);
-        changed |= in ^ g->in[at + w];
-        g->in[at + w] = in;
-    }
-    return changed != 0;
-}
-
-static void solve(flow_graph *g)
-{
-    bool changed = true;
-
-    while (changed) {
-        changed = false;
-        for (uint32_t n = g->blocks_len; n-- > 0;) {
-            changed |= update_block(g, n);
-        }
-    }
-}
-
-static void extend(ptx_builder *b, uint32_t v, uint32_t at)
+void ptx_opt_extend(ptx_builder *b, uint32_t v, uint32_t at)
 {
     ptx_vreg *r = &b->vregs[v];
     r->first = at < r->first ? at : r->first;
@@ -183,7 +23,7 @@ static void extend_set(ptx_builder *b, const uint64_t *set, uint32_t words, uint
 {
     for (uint32_t w = 0; w < words; w++) {
         for (uint64_t bits = set[w]; bits != 0; bits &= bits - 1) {
-            extend(b, w * 64 + (uint32_t)__builtin_ctzll(bits), at);
+            ptx_opt_extend(b, w * 64 + (uint32_t)__builtin_ctzll(bits), at);
         }
     }
 }
@@ -205,10 +45,10 @@ static void touch_operands(ptx_builder *b)
         const instruction *i = &b->code[n];
         const uint32_t *o = b->operands + b->operand_at[n];
         for (uint32_t k = 0; k < (uint32_t)i->results + i->sources; k++) {
-            extend(b, o[k], n);
+            ptx_opt_extend(b, o[k], n);
         }
         if (i->guard != MACHINE_NONE) {
-            extend(b, i->guard, n);
+            ptx_opt_extend(b, i->guard, n);
         }
     }
 }
@@ -228,16 +68,16 @@ static hone_status find_lifetimes(ptx_builder *b)
         }
         return HONE_OK;
     }
-    bool good = open_graph(&g, b);
+    bool good = ptx_flow_open(&g, b);
     if (good) {
-        link_blocks(&g);
-        find_uses(&g);
-        solve(&g);
+        ptx_flow_solve_live(&g);
         find_intervals(b, &g);
-    } else {
+        good = ptx_watch_extend(b, &g);
+    }
+    if (!good) {
         ptx_build_fail(b, HONE_NO_MEMORY, "liveness of a kernel");
     }
-    close_graph(&g);
+    ptx_flow_close(&g);
     return b->status;
 }
 
@@ -387,9 +227,12 @@ static void hand_over(ptx_builder *b, ptx_kernel *out)
     out->code_len = b->code_len;
     out->operands = b->operands;
     out->targets = b->targets;
+    out->watched = b->watched;
+    out->watched_len = b->watched_len;
     b->code = NULL;
     b->operands = NULL;
     b->targets = NULL;
+    b->watched = NULL;
 }
 
 hone_status ptx_opt_allocate(ptx_builder *b, ptx_kernel *out)
@@ -405,6 +248,7 @@ hone_status ptx_opt_allocate(ptx_builder *b, ptx_kernel *out)
     for (uint32_t c = 0; c < 3; c++) {
         classes[c].free_slots = stacks + (size_t)c * b->vregs_len;
     }
+    TRY(ptx_watch_find(b));
     TRY(find_lifetimes(b));
     if (!assign_slots(b, classes)) {
         ptx_build_fail(b, HONE_NO_MEMORY, "a kernel's registers");
