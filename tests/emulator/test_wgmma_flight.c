@@ -22,7 +22,7 @@ static const char head[] =
     "cvt.u64.u32 %x1, %r1; add.s64 %x1, %x0, %x1; add.s32 %r3, %r2, %r1; mov.u32 %r4, 0;\n"
     "fill: st.shared.u32 [%r3], 0x38383838; add.s32 %r3, %r3, 512; add.s32 %r4, %r4, 1;\n"
     "setp.lt.u32 %p0, %r4, 16; @%p0 bra fill;\n"
-    "bar.sync 0;\n"
+    "fence.proxy.async; bar.sync 0;\n"
     "mov.b64 %xa, 0x4000004000010000;\n"
     "mov.b64 %xb, 0x4000004000010100;\n"
     "mov.f32 %d0, 0f3F800000; mov.f32 %d1, %d0; mov.f32 %d2, %d0; mov.f32 %d3, %d0;\n"

@@ -194,7 +194,7 @@ static char *kernel_text(const wgmma_case *c)
     ADD(&t,
         "mul.wide.u32 %%x4, %%r1, 16; add.s64 %%x5, %%x0, %%x4;\n"
         "ld.global.v4.u32 {%%a0, %%a1, %%a2, %%a3}, [%%x5+%u];\n"
-        "bar.sync 0;\nwgmma.fence.sync.aligned;\n",
+        "fence.proxy.async; bar.sync 0;\nwgmma.fence.sync.aligned;\n",
         WGMMA_CASE_SHARED + 512 * WGMMA_CASE_THREADS);
     add_product(&t, c);
     ADD(&t, "wgmma.commit_group.sync.aligned;\nwgmma.wait_group.sync.aligned 0;\n");
