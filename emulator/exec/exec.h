@@ -49,6 +49,14 @@ void exec_fence_proxy(warp *w, const instruction *i, uint32_t mask);
 void exec_cvta_to(warp *w, const instruction *i, uint32_t mask);
 void exec_isspace(warp *w, const instruction *i, uint32_t mask);
 void exec_mma(warp *w, const instruction *i, uint32_t mask);
+/* Of exec_mma: `elements`; of exec_mma_narrow: `offset`. */
+enum { MMA_HALF = 1, MMA_SATURATE = 2, MMA_UE4M3 = 4 };
+void exec_mma_narrow(warp *w, const instruction *i, uint32_t mask);
+void exec_mma_double(warp *w, const instruction *i, uint32_t mask);
+/* False, and a fault, when lanes are missing. */
+bool exec_mma_whole(warp *w, const instruction *i, uint32_t mask);
+void exec_stmatrix(warp *w, const instruction *i, uint32_t mask);
+void exec_movmatrix(warp *w, const instruction *i, uint32_t mask);
 void exec_shuffle(warp *w, const instruction *i, uint32_t mask);
 void exec_vote(warp *w, const instruction *i, uint32_t mask);
 void exec_match(warp *w, const instruction *i, uint32_t mask);

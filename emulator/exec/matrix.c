@@ -36,19 +36,53 @@ static uint32_t spread(const instruction *i, const uint64_t *rows, const access_
     return bad;
 }
 
+/* Rows of 16 elements of 4 or 6 bits, which become bytes: lane 4g+t gets four of row g. What pads a
+ * row to 16 bytes is not read. */
+static uint32_t spread_narrow(uint32_t width, const uint64_t *rows, const access_window *win,
+                              uint32_t *d)
+{
+    uint32_t bad = 0;
+
+    for (uint32_t lane = 0; lane < MACHINE_LANES; lane++) {
+        uint64_t row = rows[lane >> 2];
+        uint32_t first = 4 * (lane & 3) * width / 8, len = width / 2, bits = 0, value = 0;
+        memcpy(&bits, win->data + row + first, len);
+        for (uint32_t e = 0; e < 4; e++) {
+            value |= (bits >> e * width & ((1u << width) - 1)) << 8 * e;
+        }
+        d[lane] = value;
+        for (uint32_t n = 0; n < len; n++) {
+            bad |= (uint32_t)!access_written(win->shadow + row + first + n, 1) << lane;
+        }
+    }
+    return bad;
+}
+
+/* The rows' lanes: 8 for each matrix. */
+static uint32_t row_lanes(const instruction *i)
+{
+    return i->elements == 4 ? MACHINE_ALL : (UINT32_C(1) << 8 * i->elements) - 1;
+}
+
+static bool matrix_whole(warp *w, const instruction *i, uint32_t mask, const char *name)
+{
+    if (mask == MACHINE_ALL) {
+        return true;
+    }
+    machine_fault(w, i, machine_lowest(~mask), 0, FAULT_BARRIER_DIVERGENCE,
+                  "%s needs all 32 lanes; here are %08x", name, mask);
+    return false;
+}
+
 void exec_ldmatrix(warp *w, const instruction *i, uint32_t mask)
 {
     uint64_t address[MACHINE_LANES];
-    uint32_t rows = i->elements == 4 ? MACHINE_ALL : (UINT32_C(1) << 8 * i->elements) - 1;
+    uint32_t rows = row_lanes(i);
     access_window win;
     ptx_space space = PTX_SHARED;
 
-    if (mask != MACHINE_ALL) {
-        machine_fault(w, i, machine_lowest(~mask), 0, FAULT_BARRIER_DIVERGENCE,
-                      "ldmatrix needs all 32 lanes; here are %08x", mask);
-        return;
-    }
-    if (!access_addresses(w, i, i->o[i->results], rows, 16, address) ||
+    if (!matrix_whole(w, i, mask, "ldmatrix") ||
+        !access_addresses(w, i, i->o[i->results], rows, 16, address) ||
         access_open(w, i, address, rows, 16, &space, &win) != rows) {
         return;
     }
@@ -59,11 +93,72 @@ void exec_ldmatrix(warp *w, const instruction *i, uint32_t mask)
     }
     access_count_matrix(w, address, rows);
     for (uint32_t m = 0; m < i->elements; m++) {
-        uint32_t bad = spread(i, win.at + 8 * m, &win, machine_r32(w, i->o[m]));
+        uint32_t *d = machine_r32(w, i->o[m]);
+        uint32_t bad = i->kind == 0 ? spread(i, win.at + 8 * m, &win, d)
+                                    : spread_narrow(i->kind, win.at + 8 * m, &win, d);
         w->tainted |= machine_checks(w, HONE_EMU_CHECK_UNINITIALISED) && bad != 0;
         if (w->tainted) {
             taint_set(w, i->o[m], bad, MACHINE_ALL);
         }
+    }
+}
+
+/* ldmatrix the other way: lane 4g+t gives word t of row g, or column g's elements of rows 2t and
+ * 2t+1. */
+static void gather(const warp *w, const instruction *i, const uint64_t *rows,
+                   const access_window *win, uint32_t operand)
+{
+    const uint32_t *a = machine_r32(w, operand);
+    uint32_t poison = w->tainted ? *machine_poison(w, operand) : 0;
+
+    for (uint32_t lane = 0; lane < MACHINE_LANES; lane++) {
+        uint32_t g = lane >> 2, t = lane & 3;
+        for (uint32_t half = 0; half < 2; half++) {
+            uint16_t value = (uint16_t)(a[lane] >> 16 * half);
+            uint64_t at = i->flags & FLAG_TRANSPOSED ? rows[2 * t + half] + 2 * g
+                                                     : rows[g] + 4 * t + 2 * half;
+            memcpy(win->data + at, &value, 2);
+            access_mark(win->shadow + at, 2, (poison >> lane & 1) == 0);
+        }
+    }
+}
+
+void exec_stmatrix(warp *w, const instruction *i, uint32_t mask)
+{
+    uint64_t address[MACHINE_LANES];
+    uint32_t rows = row_lanes(i);
+    access_window win;
+    ptx_space space = PTX_SHARED;
+
+    if (!matrix_whole(w, i, mask, "stmatrix") ||
+        !access_addresses(w, i, i->o[0], rows, 16, address) ||
+        access_open(w, i, address, rows, 16, &space, &win) != rows) {
+        return;
+    }
+    access_count_matrix(w, address, rows);
+    for (uint32_t m = 0; m < i->elements; m++) {
+        gather(w, i, win.at + 8 * m, &win, i->o[1 + m]);
+    }
+}
+
+/* Lane 4g+t of the transposed matrix holds what lanes 4(2t)+g/2 and the one four on hold. */
+void exec_movmatrix(warp *w, const instruction *i, uint32_t mask)
+{
+    uint32_t from[MACHINE_LANES], *d = machine_r32(w, i->o[0]);
+    uint32_t poison = w->tainted ? *machine_poison(w, i->o[1]) : 0, moved = 0;
+
+    if (!matrix_whole(w, i, mask, "movmatrix")) {
+        return;
+    }
+    memcpy(from, machine_r32(w, i->o[1]), sizeof from);
+    for (uint32_t lane = 0; lane < MACHINE_LANES; lane++) {
+        uint32_t g = lane >> 2, t = lane & 3, first = 8 * t + g / 2, second = first + 4;
+        uint32_t low = from[first] >> 16 * (g & 1), high = from[second] >> 16 * (g & 1);
+        d[lane] = (low & 0xffff) | high << 16;
+        moved |= ((poison >> first | poison >> second) & 1) << lane;
+    }
+    if (w->tainted) {
+        taint_set(w, i->o[0], moved, MACHINE_ALL);
     }
 }
 
@@ -89,28 +184,48 @@ static void keep_operands(run_state *run, const instruction *i, tensor_call *cal
     call->right = &run->operands->right[i->o[8] / MACHINE_SLOT / 2 % KEPT_RIGHT];
 }
 
-/* d: 4, a: 4, b: 2, c: 4 registers. kind: the type of a in the low 4 bits, of b above. */
+bool exec_mma_whole(warp *w, const instruction *i, uint32_t mask)
+{
+    return matrix_whole(w, i, mask, "mma");
+}
+
+/* The unit that a form runs on: results of f16 are rounded to that. tf32 takes half as many terms
+ * as 16-bit types. */
+static tensor_unit unit_of(const machine_launch *l, const instruction *i, tensor_type a)
+{
+    tensor_unit unit = tensor_unit_mma(l->arch, a, l->arithmetic);
+
+    if (i->elements & MMA_HALF) {
+        unit.mantissa = TENSOR_HALF;
+    }
+    if (a == TENSOR_TF32) {
+        unit.terms /= 2;
+    }
+    return unit;
+}
+
+/* d: 4, a: 4, b: 2, c: 4 registers. kind: the type of a in the low 4 bits, of b above; elements:
+ * MMA_*; target: products. */
 void exec_mma(warp *w, const instruction *i, uint32_t mask)
 {
     static const hone_emu_mma counter[] = {
         [TENSOR_E4M3] = HONE_EMU_MMA_FP8,  [TENSOR_E5M2] = HONE_EMU_MMA_FP8,
         [TENSOR_BF16] = HONE_EMU_MMA_BF16, [TENSOR_F16] = HONE_EMU_MMA_F16,
         [TENSOR_S8] = HONE_EMU_MMA_S8,     [TENSOR_U8] = HONE_EMU_MMA_S8,
+        [TENSOR_TF32] = HONE_EMU_MMA_TF32,
     };
     const machine_launch *l = w->run->launch;
     tensor_type a_type = (tensor_type)(i->kind & 15), b_type = (tensor_type)(i->kind >> 4);
-    uint64_t depth = a_type == TENSOR_BF16 || a_type == TENSOR_F16 ? 16 : 32;
 
-    if (mask != MACHINE_ALL) {
-        machine_fault(w, i, machine_lowest(~mask), 0, FAULT_BARRIER_DIVERGENCE,
-                      "mma needs all 32 lanes; here are %08x", mask);
+    if (!exec_mma_whole(w, i, mask)) {
         return;
     }
     uint32_t *d[4];
     tensor_call call = {.a_type = a_type,
                         .b_type = b_type,
-                        .unit = tensor_unit_mma(l->arch, a_type, l->arithmetic),
-                        .mode = l->arithmetic};
+                        .unit = unit_of(l, i, a_type),
+                        .mode = l->arithmetic,
+                        .saturate = (i->elements & MMA_SATURATE) != 0};
     for (uint32_t n = 0; n < 4; n++) {
         d[n] = machine_r32(w, i->o[n]);
         call.a[n] = machine_r32(w, i->o[4 + n]);
@@ -120,5 +235,5 @@ void exec_mma(warp *w, const instruction *i, uint32_t mask)
     call.b[1] = machine_r32(w, i->o[9]);
     keep_operands(w->run, i, &call);
     tensor_run(d, &call);
-    w->run->counters.tensor_macs[counter[a_type]] += UINT64_C(16) * 8 * depth;
+    w->run->counters.tensor_macs[counter[a_type]] += i->target;
 }

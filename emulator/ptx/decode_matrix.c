@@ -1,92 +1,104 @@
-/* decode_matrix.c - the warp's matrix unit: ldmatrix, mma.sync. */
+/* decode_matrix.c - ldmatrix, stmatrix, movmatrix: 8x8 matrices between shared memory and a warp's
+ * registers. */
 #include "emulator/ptx/build.h"
 
+/* Matrices of .x1, .x2, .x4; 0 when the form says none. */
+static uint32_t take_count(ptx_form *f)
+{
+    return ptx_form_take(f, "x1") ? 1 : ptx_form_take(f, "x2") ? 2 : ptx_form_take(f, "x4") ? 4 : 0;
+}
+
+static void take_space(ptx_form *f)
+{
+    if (!ptx_form_take(f, "shared")) {
+        ptx_form_take(f, "shared::cta");
+    }
+}
+
+static void emit_matrix(ptx_builder *b, execute run, uint32_t results, uint32_t sources,
+                        const uint32_t *o, const ptx_access *a, uint8_t flags, int64_t offset)
+{
+    instruction *i = ptx_build_emit(b, run, results, sources, o);
+
+    ptx_build_access(i, a, flags, offset);
+    if (i != NULL) {
+        i->flow = FLOW_ALIGNED;
+    }
+}
+
+/* ldmatrix of 16-bit elements, or of 4- and 6-bit ones that become bytes (m8n16). */
 bool ptx_decode_ldmatrix(ptx_builder *b, ptx_form *f)
 {
     const ptx_statement *s = b->statement;
     const ptx_operand *items = NULL;
-    ptx_access a = {.space = PTX_SHARED, .bytes = 2, .elements = 1};
-    uint32_t o[5];
-    uint8_t flags = 0;
+    ptx_access a = {.space = PTX_SHARED, .bytes = 2};
+    uint32_t o[5] = {0};
     int64_t offset = 0;
 
-    a.elements = ptx_form_has(f, "x4") ? 4 : ptx_form_has(f, "x2") ? 2 : 1;
-    if (!ptx_form_has(f, "m8n8") || !ptx_text_is(ptx_form_type(f), "b16") || s->operands_len != 2 ||
-        !ptx_build_elements(&s->operands[0], a.elements, &items)) {
+    a.elements = take_count(f);
+    take_space(f);
+    uint8_t flags = ptx_form_take(f, "trans") ? FLAG_TRANSPOSED : 0;
+    bool aligned = ptx_form_take(f, "sync") && ptx_form_take(f, "aligned");
+    bool halves = ptx_form_take(f, "m8n8") && ptx_form_take(f, "b16");
+    uint8_t bits = 0; /* of narrow elements */
+    if (!halves && ptx_form_take(f, "m8n16") && ptx_form_take(f, "b8x16") && flags == 0) {
+        bits = ptx_form_take(f, "b4x16_p64") ? 4 : ptx_form_take(f, "b6x16_p32") ? 6 : 0;
+    }
+    if (!aligned || (!halves && bits == 0) || a.elements == 0 || f->parts_len != 0 ||
+        s->operands_len != 2 || !ptx_build_elements(&s->operands[0], a.elements, &items)) {
         return false;
     }
     for (uint32_t n = 0; n < a.elements; n++) {
         o[n] = ptx_build_result(b, &items[n], 4, false);
     }
     o[a.elements] = ptx_build_address(b, &s->operands[1], &offset, &flags);
-    instruction *i = ptx_build_emit(b, exec_ldmatrix, a.elements, 1, o);
-    ptx_build_access(i, &a, flags | (ptx_form_has(f, "trans") ? FLAG_TRANSPOSED : 0), offset);
-    if (i != NULL) {
-        i->flow = FLOW_ALIGNED;
+    emit_matrix(b, exec_ldmatrix, a.elements, 1, o, &a, flags, offset);
+    if (b->status == HONE_OK) {
+        b->code[b->code_len - 1].kind = bits;
     }
     return true;
 }
 
-static int matrix_type(ptx_text t)
-{
-    static const char *const types[] = {"e4m3", "e5m2", "bf16", "f16", "s8", "u8"};
-    for (int n = 0; n < (int)ARRAY_LEN(types); n++) { /* in the order of tensor_type */
-        if (ptx_text_is(t, types[n])) {
-            return n;
-        }
-    }
-    return -1;
-}
-
-/* mma.sync.aligned.m16n8k32.row.col.f32.e4m3.e4m3.f32 and its kin: d, a, b, c */
-bool ptx_decode_mma(ptx_builder *b, ptx_form *f)
-{
-    static const uint32_t registers[] = {4, 4, 2, 4};
-    const ptx_statement *s = b->statement;
-    uint32_t o[14], n = 0;
-
-    if (!ptx_form_take(f, "sync") || !ptx_form_take(f, "aligned") || !ptx_form_take(f, "row") ||
-        !ptx_form_take(f, "col") || f->parts_len != 5 || s->operands_len != 4) {
-        return false;
-    }
-    int a = matrix_type(f->parts[2]), c = matrix_type(f->parts[3]);
-    bool half = a == 2 || a == 3, integer = a >= 4;
-    const char *result = integer ? "s32" : "f32";
-    if (a < 0 || c < 0 || !ptx_text_is(f->parts[0], half ? "m16n8k16" : "m16n8k32") ||
-        (half && a != c) || (integer != (c >= 4)) || !ptx_text_is(f->parts[1], result) ||
-        !ptx_text_is(f->parts[4], result)) {
-        return false;
-    }
-    for (uint32_t k = 0; k < 4; k++) {
-        const ptx_operand *v = &s->operands[k];
-        if (v->kind != PTX_OPERAND_VECTOR || v->items_len != registers[k]) {
-            return false;
-        }
-        for (uint32_t e = 0; e < registers[k]; e++) {
-            o[n++] = k == 0 ? ptx_build_result(b, &v->items[e], 4, false)
-                            : ptx_build_source(b, &v->items[e], 4);
-        }
-    }
-    instruction *i = ptx_build_emit(b, exec_mma, 4, 10, o);
-    if (i != NULL) {
-        i->pipe = PIPE_TENSOR;
-        i->flow = FLOW_ALIGNED;
-        i->taint = TAINT_STRICT;
-        i->kind = (uint8_t)(a | c << 4);
-    }
-    return true;
-}
-
+/* stmatrix.sync.aligned.x4.m8n8{.trans}.shared.b16 [address], {registers} */
 bool ptx_decode_stmatrix(ptx_builder *b, ptx_form *f)
 {
-    (void)b;
-    (void)f;
-    return false;
+    const ptx_statement *s = b->statement;
+    const ptx_operand *items = NULL;
+    ptx_access a = {.space = PTX_SHARED, .bytes = 2};
+    uint32_t o[5] = {0};
+    int64_t offset = 0;
+
+    a.elements = take_count(f);
+    take_space(f);
+    uint8_t flags = ptx_form_take(f, "trans") ? FLAG_TRANSPOSED : 0;
+    if (!ptx_form_take(f, "sync") || !ptx_form_take(f, "aligned") || !ptx_form_take(f, "m8n8") ||
+        !ptx_form_take(f, "b16") || a.elements == 0 || f->parts_len != 0 || s->operands_len != 2 ||
+        !ptx_build_elements(&s->operands[1], a.elements, &items)) {
+        return false;
+    }
+    o[0] = ptx_build_address(b, &s->operands[0], &offset, &flags);
+    for (uint32_t n = 0; n < a.elements; n++) {
+        o[1 + n] = ptx_build_source(b, &items[n], 4);
+    }
+    emit_matrix(b, exec_stmatrix, 0, 1 + a.elements, o, &a, flags, offset);
+    return true;
 }
 
+/* movmatrix.sync.aligned.m8n8.trans.b16 d, a */
 bool ptx_decode_movmatrix(ptx_builder *b, ptx_form *f)
 {
-    (void)b;
-    (void)f;
-    return false;
+    const ptx_statement *s = b->statement;
+
+    if (!ptx_form_take(f, "sync") || !ptx_form_take(f, "aligned") || !ptx_form_take(f, "m8n8") ||
+        !ptx_form_take(f, "trans") || !ptx_form_take(f, "b16") || f->parts_len != 0 ||
+        s->operands_len != 2) {
+        return false;
+    }
+    uint32_t o[2] = {0, ptx_build_source(b, &s->operands[1], 4)};
+    o[0] = ptx_build_result(b, &s->operands[0], 4, false);
+    instruction *i = ptx_build_control(b, exec_movmatrix, FLOW_ALIGNED, 1, 1, o);
+    if (i != NULL) {
+        i->pipe = PIPE_ALU;
+    }
+    return true;
 }

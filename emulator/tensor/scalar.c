@@ -120,7 +120,7 @@ static bool special_result(const step *s, float *out)
 }
 
 /* magnitude * 2^(fraction - significand bits - distance), toward zero. */
-static int64_t aligned(int64_t magnitude, int32_t up, int32_t distance)
+int64_t tensor_aligned(int64_t magnitude, int32_t up, int32_t distance)
 {
     int32_t right = distance - up;
 
@@ -168,6 +168,14 @@ static float truncated(int64_t sum, int32_t exponent, int32_t mantissa)
     return (float)ldexp(sum < 0 ? -(double)magnitude : (double)magnitude, exponent);
 }
 
+float tensor_rounded(int64_t sum, int32_t exponent, int32_t mantissa)
+{
+    if (mantissa == TENSOR_HALF) {
+        return half_rounded(sum < 0 ? (uint64_t)-sum : (uint64_t)sum, exponent, sum < 0);
+    }
+    return truncated(sum, exponent, mantissa);
+}
+
 static float step_hw(const step *s, tensor_unit unit)
 {
     tensor_number c = tensor_number_of(bits_of(s->c), float32);
@@ -183,20 +191,16 @@ static float step_hw(const step *s, tensor_unit unit)
                            tensor_number_of(s->b[i], s->b_format).exponent;
         most = exponent > most ? exponent : most;
     }
-    sum = aligned(c.significand, unit.fraction - float32.fraction, most - c.exponent);
+    sum = tensor_aligned(c.significand, unit.fraction - float32.fraction, most - c.exponent);
     sum = c.negative ? -sum : sum;
     for (size_t i = 0; i < s->len; i++) {
         tensor_number a = tensor_number_of(s->a[i], s->a_format);
         tensor_number b = tensor_number_of(s->b[i], s->b_format);
-        int64_t term = aligned((int64_t)a.significand * b.significand, unit.fraction - product_bits,
-                               most - a.exponent - b.exponent);
+        int64_t term = tensor_aligned((int64_t)a.significand * b.significand,
+                                      unit.fraction - product_bits, most - a.exponent - b.exponent);
         sum += a.negative != b.negative ? -term : term;
     }
-    if (s->half) {
-        return half_rounded(sum < 0 ? (uint64_t)-sum : (uint64_t)sum, most - unit.fraction,
-                            sum < 0);
-    }
-    return truncated(sum, most - unit.fraction, unit.mantissa);
+    return tensor_rounded(sum, most - unit.fraction, unit.mantissa);
 }
 
 static float step_exact(const step *s)

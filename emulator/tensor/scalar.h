@@ -25,4 +25,11 @@ typedef struct tensor_number {
 
 tensor_number tensor_number_of(uint32_t code, tensor_format format);
 
+/* magnitude * 2^(up - distance), toward zero; magnitude << up fits in 63 bits. */
+int64_t tensor_aligned(int64_t magnitude, int32_t up, int32_t distance);
+/* sum * 2^exponent as a unit of `mantissa` bits ends a step: toward zero to that many fraction bits
+ * and to fp32's least unit, or (TENSOR_HALF) to the nearest f16. What passes the range becomes
+ * infinite. */
+float tensor_rounded(int64_t sum, int32_t exponent, int32_t mantissa);
+
 #endif
