@@ -72,7 +72,10 @@ void exec_setmaxnreg(warp *w, const instruction *i, uint32_t mask);
 void exec_nothing(warp *w, const instruction *i, uint32_t mask);
 void exec_warp_sync(warp *w, const instruction *i, uint32_t mask);
 void exec_trap(warp *w, const instruction *i, uint32_t mask);
+/* print.c: the host's functions that kernels call. */
 void exec_assert(warp *w, const instruction *i, uint32_t mask);
+void exec_printf(warp *w, const instruction *i, uint32_t mask);
+void exec_no_function(warp *w, const instruction *i, uint32_t mask);
 
 enum { SETMAXNREG_INC, SETMAXNREG_DEC }; /* of exec_setmaxnreg: `kind`; `offset` is the count */
 

@@ -26,11 +26,6 @@ void exec_trap(warp *w, const instruction *i, uint32_t mask)
     machine_fault(w, i, machine_lowest(mask), 0, FAULT_TRAP, "the kernel executed trap");
 }
 
-void exec_assert(warp *w, const instruction *i, uint32_t mask)
-{
-    machine_fault(w, i, machine_lowest(mask), 0, FAULT_ASSERT, "a device-side assert failed");
-}
-
 /* The lane that `lane` reads, and whether it lies within its segment; c packs segment mask and
  * clamp. No branches: the loop below vectorises. */
 static inline uint32_t shuffle_source(uint32_t mode, uint32_t lane, uint32_t b, uint32_t c,

@@ -275,6 +275,7 @@ struct machine_run_state {
     const uint64_t *fault_at;
     uint64_t running;  /* place of the cluster that runs, of use with fault_at only */
     uint32_t resident; /* clusters that run in turns */
+    uint64_t printed; /* bytes that the kernel\'s printf has written */
 };
 
 static inline uint32_t machine_lowest(uint32_t mask)

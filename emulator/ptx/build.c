@@ -155,6 +155,9 @@ static uint32_t named(ptx_builder *b, const ptx_operand *o, uint32_t width)
     if (s != NULL && s->kind == SYMBOL_ADDRESS) {
         return ptx_build_constant(b, s->value + (uint64_t)o->offset, width);
     }
+    if (s != NULL && s->kind == SYMBOL_FUNCTION) {
+        return ptx_build_constant(b, ptx_function_address(b->tree, o->name), width);
+    }
     uint32_t made = s == NULL ? special(b, o->name) : MACHINE_NONE;
     return made != MACHINE_NONE ? made : unknown_name(b, o->name);
 }

@@ -105,6 +105,7 @@ typedef struct ptx_builder {
     uint32_t guard; /* vreg or MACHINE_NONE */
     bool guard_negated;
     uint32_t call_depth; /* functions being inlined around the statement */
+    const ptx_function *calls[PTX_CALL_DEPTH];
 } ptx_builder;
 
 /* A mnemonic in pieces: "ld.global.nc.v4.u32" is base "ld" and four parts. */
@@ -140,6 +141,8 @@ instruction *ptx_build_helper(ptx_builder *b, const char *name, const uint32_t *
 /* An instruction that steers: PIPE_CONTROL, TAINT_SELF. */
 instruction *ptx_build_control(ptx_builder *b, execute run, machine_flow flow, uint32_t results,
                                uint32_t sources, const uint32_t *operands);
+/* A branch to a label of this scope, or of one around it; under the builder's guard. */
+void ptx_build_branch(ptx_builder *b, ptx_text label);
 const exec_row *ptx_build_find(const ptx_builder *b, ptx_text name);
 /* A 128-bit register as the two of 64 bits that it is made of. */
 void ptx_build_pair(ptx_builder *b, const ptx_operand *o, uint32_t out[2]);
@@ -167,6 +170,10 @@ void ptx_build_access(instruction *i, const ptx_access *a, uint8_t flags, int64_
 bool ptx_build_elements(const ptx_operand *o, uint32_t n, const ptx_operand **items);
 
 /* symbol.c */
+/* What stands for a function's address: no data lies there. 0: no function has that name. */
+uint64_t ptx_function_address(const ptx_tree *t, ptx_text name);
+/* Its address is an operand of something that is no call, or an initial value. */
+bool ptx_function_is_taken(const ptx_tree *t, ptx_text name);
 uint32_t ptx_symbol_add(ptx_builder *b, ptx_text name, ptx_symbol_kind kind, uint64_t value);
 /* Innermost first; NULL when there is none. Members of register families are made here. */
 ptx_symbol *ptx_symbol_find(ptx_builder *b, ptx_text name, uint32_t scope);

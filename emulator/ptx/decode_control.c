@@ -30,6 +30,12 @@ static void add_fixup(ptx_builder *b, ptx_text label, const ptx_statement *targe
                                              .line = b->statement->line};
 }
 
+void ptx_build_branch(ptx_builder *b, ptx_text label)
+{
+    ptx_build_control(b, exec_nothing, FLOW_BRANCH, 0, 0, NULL);
+    add_fixup(b, label, NULL);
+}
+
 bool ptx_decode_branch(ptx_builder *b, ptx_form *f)
 {
     const ptx_statement *s = b->statement;
@@ -41,8 +47,7 @@ bool ptx_decode_branch(ptx_builder *b, ptx_form *f)
         if (s->operands_len != 1 || s->operands[0].kind != PTX_OPERAND_NAME) {
             return false;
         }
-        ptx_build_control(b, exec_nothing, FLOW_BRANCH, 0, 0, NULL);
-        add_fixup(b, s->operands[0].name, NULL);
+        ptx_build_branch(b, s->operands[0].name);
         return true;
     }
     if (s->operands_len != 2 || s->operands[1].kind != PTX_OPERAND_NAME) {
@@ -74,8 +79,7 @@ bool ptx_decode_return(ptx_builder *b, ptx_form *f)
     if (b->call_depth == 0) {
         return ptx_decode_exit(b, f);
     }
-    ptx_build_control(b, exec_nothing, FLOW_BRANCH, 0, 0, NULL);
-    add_fixup(b, end, NULL);
+    ptx_build_branch(b, end);
     return true;
 }
 

@@ -108,22 +108,35 @@ static void add_table(ptx_op *ops, const exec_row *rows, size_t len)
     }
 }
 
+/* Of a variable that is declared before, or of a function; under a mask, its byte. */
+static uint64_t address_of(const ptx_module *m, const ptx_tree *t, const ptx_operand *o)
+{
+    uint64_t value = ptx_function_address(t, o->name);
+
+    for (uint32_t g = 0; g < m->globals_len; g++) {
+        if (ptx_text_equal(m->globals[g].name, o->name)) {
+            value = m->globals[g].address;
+        }
+    }
+    value += (uint64_t)o->offset;
+    return o->value != 0 ? (value & o->value) >> __builtin_ctzll(o->value) : value;
+}
+
 /* {1, 2, {3}}: braces only group. Returns bytes written; fails softly on what is too much. */
-static uint64_t write_initial(const ptx_module *m, const ptx_variable *v, const ptx_operand *items,
-                              uint32_t len, uint8_t *to, uint64_t room)
+static uint64_t write_initial(const ptx_module *m, const ptx_tree *t, const ptx_variable *v,
+                              const ptx_operand *items, uint32_t len, uint8_t *to, uint64_t room)
 {
     uint64_t used = 0;
 
     for (uint32_t n = 0; n < len && room - used >= v->element_bytes; n++) {
         uint64_t value = items[n].value;
         if (items[n].kind == PTX_OPERAND_VECTOR) {
-            used += write_initial(m, v, items[n].items, items[n].items_len, to + used, room - used);
+            used +=
+                write_initial(m, t, v, items[n].items, items[n].items_len, to + used, room - used);
             continue;
         }
-        for (uint32_t g = 0; items[n].kind == PTX_OPERAND_NAME && g < m->globals_len; g++) {
-            if (ptx_text_equal(m->globals[g].name, items[n].name)) {
-                value = m->globals[g].address + (uint64_t)items[n].offset;
-            }
+        if (items[n].kind == PTX_OPERAND_NAME) {
+            value = address_of(m, t, &items[n]);
         }
         memcpy(to + used, &value, v->element_bytes < 8 ? v->element_bytes : 8);
         used += v->element_bytes;
@@ -131,8 +144,8 @@ static uint64_t write_initial(const ptx_module *m, const ptx_variable *v, const 
     return used;
 }
 
-static hone_status make_global(ptx_module *m, const ptx_variable *v, device_memory *memory,
-                               hone_error *error)
+static hone_status make_global(ptx_module *m, const ptx_tree *t, const ptx_variable *v,
+                               device_memory *memory, hone_error *error)
 {
     hone_status status = HONE_OK;
     uint64_t bytes = (uint64_t)v->element_bytes * v->count;
@@ -150,7 +163,7 @@ static hone_status make_global(ptx_module *m, const ptx_variable *v, device_memo
     g->name = v->name;
     g->bytes = bytes;
     TRY(memory_allocate(memory, bytes > 0 ? bytes : 1, &g->address, error));
-    write_initial(m, v, v->initial, v->initial_len, content, bytes);
+    write_initial(m, t, v, v->initial, v->initial_len, content, bytes);
     TRY(memory_write(memory, g->address, content, bytes, error));
 done:
     free(content);
@@ -172,7 +185,7 @@ static hone_status make_globals(ptx_module *m, const ptx_tree *t, device_memory 
     }
     for (const ptx_variable_link *l = t->variables; l != NULL; l = l->next) {
         if (l->variable.space == PTX_GLOBAL || l->variable.space == PTX_CONST) {
-            TRY(make_global(m, &l->variable, memory, error));
+            TRY(make_global(m, t, &l->variable, memory, error));
         }
     }
 done:

@@ -234,6 +234,8 @@ static hone_status parse_module_variable(ptx_parser *p, ptx_space space, bool is
                                          ptx_variable_link ***tail)
 {
     hone_status status = HONE_OK;
+    const ptx_variable *first = NULL;
+
     do {
         ptx_variable_link *link = ptx_arena_take(p->arena, sizeof *link);
         if (link == NULL) {
@@ -242,6 +244,11 @@ static hone_status parse_module_variable(ptx_parser *p, ptx_space space, bool is
         link->next = NULL;
         TRY(ptx_parse_variable(p, space, &link->variable));
         link->variable.is_extern = is_extern;
+        if (first != NULL) { /* .global .b32 a, b: the type stands once */
+            link->variable.element_bytes = first->element_bytes;
+            link->variable.align = first->align;
+        }
+        first = first == NULL ? &link->variable : first;
         **tail = link;
         *tail = &link->next;
     } while (ptx_parse_accept(p, ','));
@@ -268,9 +275,29 @@ static bool is_word_of(ptx_text t, const char *const *words, size_t len)
     return false;
 }
 
+static hone_status parse_alias(ptx_parser *p, ptx_tree *t)
+{
+    hone_status status = HONE_OK;
+    ptx_alias *a = ptx_arena_take(p->arena, sizeof *a);
+
+    if (a == NULL) {
+        return status_set(p->error, HONE_NO_MEMORY, "ptx", p->token.line, "an alias");
+    }
+    a->name = p->token.text;
+    ptx_parse_next(p);
+    TRY(ptx_parse_expect(p, ','));
+    a->of = p->token.text;
+    ptx_parse_next(p);
+    TRY(ptx_parse_expect(p, ';'));
+    a->next = t->aliases;
+    t->aliases = a;
+done:
+    return status;
+}
+
 static hone_status parse_module(ptx_parser *p, ptx_tree *t)
 {
-    static const char *const one_line[] = {"version", "target", "address_size", "loc", "alias"};
+    static const char *const one_line[] = {"version", "target", "address_size", "loc", "pragma"};
     static const char *const linkage[] = {"visible", "extern", "weak", "common"};
     hone_status status = HONE_OK;
     ptx_function **functions = &t->functions;
@@ -292,6 +319,8 @@ static hone_status parse_module(ptx_parser *p, ptx_tree *t)
             TRY(ptx_parse_skip_line(p, word.line));
         } else if (ptx_text_is(word.text, "file")) {
             TRY(ptx_parse_file(p, word.line));
+        } else if (ptx_text_is(word.text, "alias")) {
+            TRY(parse_alias(p, t));
         } else if (ptx_text_is(word.text, "section")) {
             TRY(skip_section(p));
         } else if (ptx_text_is(word.text, "entry") || ptx_text_is(word.text, "func")) {

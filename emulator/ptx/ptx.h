@@ -145,8 +145,14 @@ typedef struct ptx_variable_link {
     struct ptx_variable_link *next;
 } ptx_variable_link;
 
+typedef struct ptx_alias { /* .alias name, of; */
+    ptx_text name, of;
+    struct ptx_alias *next;
+} ptx_alias;
+
 typedef struct ptx_tree {
     ptx_arena arena;
+    ptx_alias *aliases;
     ptx_function *functions; /* in the order of the text */
     ptx_variable_link *variables;
     ptx_file *files;

@@ -94,6 +94,23 @@ static hone_status parse_number(ptx_parser *p, bool minus, ptx_operand *out)
     return HONE_OK;
 }
 
+/* 0xff00(name)+offset, of initialisers of bytes: the bits of an address under a mask. */
+static hone_status parse_masked(ptx_parser *p, ptx_operand *out)
+{
+    hone_status status = HONE_OK;
+
+    if (out->width != 0 || !ptx_parse_accept(p, '(')) {
+        return HONE_OK;
+    }
+    if (p->token.kind != PTX_NAME || out->value == 0) {
+        return ptx_parse_fail(p, "a name under a mask");
+    }
+    TRY(ptx_parse_operand(p, out));
+    status = ptx_parse_expect(p, ')');
+done:
+    return status;
+}
+
 /* generic(name)+offset, of initialisers; the address of a global is generic already. */
 static hone_status parse_generic(ptx_parser *p, ptx_operand *out)
 {
@@ -132,7 +149,8 @@ hone_status ptx_parse_operand(ptx_parser *p, ptx_operand *out)
         return parse_number(p, true, out);
     }
     if (p->token.kind == PTX_NUMBER) {
-        return parse_number(p, false, out);
+        TRY(parse_number(p, false, out));
+        return parse_masked(p, out);
     }
     if (p->token.kind != PTX_NAME) {
         return ptx_parse_fail(p, "an operand");
@@ -250,6 +268,7 @@ hone_status ptx_parse_variable(ptx_parser *p, ptx_space space, ptx_variable *out
     }
     if (ptx_parse_accept(p, '=')) {
         TRY(parse_initial(p, &v));
+        v.count = v.count == 0 ? v.initial_len : v.count; /* name[] = {...} */
     }
     *out = v;
 done:
@@ -317,10 +336,18 @@ static hone_status parse_directive(ptx_parser *p, ptx_statement ***tail)
         return ptx_parse_file(p, word.line);
     }
     if (ptx_text_is(word.text, "pragma")) { /* hints to the assembler */
-        ptx_parse_next(p);
+        do {
+            ptx_parse_next(p);
+        } while (ptx_parse_accept(p, ','));
         return ptx_parse_expect(p, ';');
     }
-    if (!ptx_text_is(word.text, "branchtargets")) {
+    if (ptx_text_is(word.text, "callprototype")) { /* the call's own operands say as much */
+        while (p->token.kind != PTX_END && !ptx_parse_accept(p, ';')) {
+            ptx_parse_next(p);
+        }
+        return HONE_OK;
+    }
+    if (!ptx_text_is(word.text, "branchtargets") && !ptx_text_is(word.text, "calltargets")) {
         p->token = word;
         return ptx_parse_fail(p, "a known directive");
     }

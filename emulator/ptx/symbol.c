@@ -191,6 +191,49 @@ static bool body_mentions(const ptx_function *f, ptx_text name)
     return false;
 }
 
+uint64_t ptx_function_address(const ptx_tree *t, ptx_text name)
+{
+    uint64_t index = 1;
+
+    for (const ptx_alias *a = t->aliases; a != NULL; a = a->next) {
+        name = ptx_text_equal(a->name, name) ? a->of : name;
+    }
+    for (const ptx_function *f = t->functions; f != NULL; f = f->next, index++) {
+        if (ptx_text_equal(f->name, name)) {
+            return MACHINE_WINDOW(0x7e) | index << 4;
+        }
+    }
+    return 0;
+}
+
+static bool is_taken(const ptx_tree *t, ptx_text name)
+{
+    for (const ptx_variable_link *l = t->variables; l != NULL; l = l->next) {
+        if (mentions(l->variable.initial, l->variable.initial_len, name)) {
+            return true;
+        }
+    }
+    for (const ptx_function *f = t->functions; f != NULL; f = f->next) {
+        for (const ptx_statement *s = f->body; s != NULL; s = s->next) {
+            bool call = s->name.len >= 4 && memcmp(s->name.at, "call", 4) == 0;
+            if (!call && mentions(s->operands, s->operands_len, name)) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+bool ptx_function_is_taken(const ptx_tree *t, ptx_text name)
+{
+    bool taken = is_taken(t, name);
+
+    for (const ptx_alias *a = t->aliases; a != NULL && !taken; a = a->next) {
+        taken = ptx_text_equal(a->of, name) && is_taken(t, a->name);
+    }
+    return taken;
+}
+
 /* Shared memory of the kernel, or of a function that it may call. */
 static bool is_used(const ptx_builder *b, const ptx_function *kernel, ptx_text name)
 {

@@ -242,6 +242,7 @@ static const char functions[] =
     ".version 8.8\n.target sm_90\n.address_size 64\n"
     ".global .align 4 .u32 table[4] = {5, 0x10, 7, 8};\n.const .align 8 .b8 words[4] = {1, 2, 3, "
     "4};\n"
+    ".global .align 1 .b8 text[1] = {0};\n"
     ".extern .func (.param .b32 r) vprintf(.param .b64 f, .param .b64 v);\n"
     ".func (.param .b32 result) twice(.param .b32 a, .param .b64 unused)\n{\n.reg .b32 %r<4>; .reg "
     ".pred %p;\n"
@@ -254,7 +255,8 @@ static const char functions[] =
     "{\n.param .b32 p0; .param .b64 p1; .param .b32 back;\nst.param.b32 [p0], %r0;\nst.param.b64 "
     "[p1], %x1;\n"
     "call.uni (back), twice, (p0, p1);\nld.param.b32 %r1, [back];\n}\n"
-    "{\n.param .b64 p0; .param .b64 p1; .param .b32 back;\nst.param.b64 [p0], %x1;\nst.param.b64 "
+    "{\n.param .b64 p0; .param .b64 p1; .param .b32 back;\nmov.u64 %x4, text; st.param.b64 [p0], "
+    "%x4;\nst.param.b64 "
     "[p1], %x1;\n"
     "call.uni (back), vprintf, (p0, p1);\nld.param.b32 %r5, [back];\n}\n"
     "{\n.reg .b32 %r1; mov.u32 %r1, 77;\n}\n" /* an inner %r1 hides the outer one */

@@ -31,3 +31,10 @@ hone_test(emulator wgmma_flight LINK hone_emulator hone_core ${CMAKE_DL_LIBS} SO
 foreach(module mbarrier bulk)
   hone_test(emulator ${module} LINK hone_emulator hone_core ${CMAKE_DL_LIBS} SOURCES emulator/ptx_bench.c)
 endforeach()
+
+# Forms: matrices, what is seldom used, calls.
+foreach(module exec_matrix calls)
+  hone_test(emulator ${module} LINK hone_emulator hone_core ${CMAKE_DL_LIBS} SOURCES emulator/ptx_bench.c)
+endforeach()
+hone_test(emulator block_scale LINK hone_emulator hone_core)
+hone_run(emulator block_scale_full test_emulator_block_scale LABELS slow TIMEOUT 900 SET HONE_TENSOR_CASES=100000)

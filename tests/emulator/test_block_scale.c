@@ -1,0 +1,183 @@
+/* test_block_scale.c - products with block scales against a restatement in Python integers
+ * (tests/tools), and the narrow formats against the toolkit's tables.
+ *
+ * HONE_TENSOR_CASES sets how many elements are compared; 3,000 without it. */
+#include "emulator/tensor/block_scale.h"
+#include "tests/support/suite.h"
+#include "core/numfmt.h"
+#include "core/random.h"
+
+#include <check.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+
+static const char *const names[] = {"e4m3", "e5m2", "e3m2", "e2m3", "e2m1", "ue8m0", "ue4m3"};
+static const uint32_t bits[] = {8, 8, 6, 6, 4, 8, 8};
+
+typedef struct scaled_case {
+    narrow_dot dot;
+    uint32_t a[NARROW_DEPTH], b[NARROW_DEPTH], a_scale[NARROW_SCALES], b_scale[NARROW_SCALES];
+    float c;
+} scaled_case;
+
+/* Scales of many kinds: near one, far apart, everything, the ends. */
+static uint32_t scale_code(uint64_t *state, narrow_type type, uint64_t kind)
+{
+    uint32_t any = (uint32_t)random_next(state) & 255;
+
+    if (type == NARROW_UE4M3) {
+        return kind == 3 ? any : kind == 2 ? any % 0x7f : 0x30 + any % 16;
+    }
+    return kind == 3 ? any : kind == 2 ? 127 - 60 + any % 120 : 125 + any % 5;
+}
+
+static float c_value(uint64_t *state, uint64_t kind, bool half)
+{
+    float small = (float)((double)(int64_t)random_next(state) * 0x1p-58);
+    float x = kind == 0   ? 0.0f
+              : kind == 1 ? small
+              : kind == 2 ? ldexpf(small, (int)(random_next(state) % 80) - 40)
+                          : numfmt_float((uint32_t)random_next(state));
+    return half ? numfmt_f16_decode(numfmt_f16_encode(x)) : x;
+}
+
+static void make_case(uint64_t index, scaled_case *out)
+{
+    uint64_t state = 991 + index * 7919;
+    uint64_t kind = random_next(&state) % 4;
+    narrow_dot *d = &out->dot;
+
+    *out = (scaled_case){0};
+    d->mode = random_next(&state) % 3 == 0 ? HONE_EMU_EXACT : HONE_EMU_HW;
+    d->len = random_next(&state) % 2 ? 64 : 32;
+    if (d->len == 64) {
+        d->a_type = d->b_type = NARROW_E2M1;
+        d->scales = random_next(&state) % 2 ? 2 : 4;
+        d->scale_type = d->scales == 4 && random_next(&state) % 2 ? NARROW_UE4M3 : NARROW_UE8M0;
+    } else {
+        d->a_type = (narrow_type)(random_next(&state) % 5);
+        d->b_type = (narrow_type)(random_next(&state) % 5);
+        d->scales = random_next(&state) % 4 != 0;
+        d->scale_type = NARROW_UE8M0;
+        d->half = d->scales == 0 && random_next(&state) % 2;
+    }
+    for (uint32_t k = 0; k < d->len; k++) {
+        out->a[k] = (uint32_t)random_next(&state) & ((1u << bits[d->a_type]) - 1);
+        out->b[k] = (uint32_t)random_next(&state) & ((1u << bits[d->b_type]) - 1);
+        if (kind != 3) { /* numbers only; many zeros in some */
+            out->a[k] &= d->a_type == NARROW_E4M3 ? 0xf7 : d->a_type == NARROW_E5M2 ? 0xfb : 0xff;
+            out->b[k] &= d->b_type == NARROW_E4M3 ? 0xf7 : d->b_type == NARROW_E5M2 ? 0xfb : 0xff;
+            out->a[k] = kind == 2 && k % 3 ? 0 : out->a[k];
+        }
+        d->a[k] = narrow_number_of(out->a[k], d->a_type);
+        d->b[k] = narrow_number_of(out->b[k], d->b_type);
+    }
+    for (uint32_t k = 0; k < d->scales; k++) {
+        out->a_scale[k] = scale_code(&state, d->scale_type, kind);
+        out->b_scale[k] = scale_code(&state, d->scale_type, kind);
+        d->a_scale[k] = narrow_number_of(out->a_scale[k], d->scale_type);
+        d->b_scale[k] = narrow_number_of(out->b_scale[k], d->scale_type);
+    }
+    out->c = c_value(&state, random_next(&state) % 4, d->half);
+}
+
+static void print_codes(FILE *to, const uint32_t *codes, uint32_t len)
+{
+    if (len == 0) {
+        fprintf(to, " -");
+    }
+    for (uint32_t k = 0; k < len; k++) {
+        fprintf(to, k == 0 ? " %x" : ",%x", codes[k]);
+    }
+}
+
+START_TEST(products_agree_with_the_model_in_python)
+{
+    const char *root = getenv("HONE_SOURCE_DIR"), *wanted = getenv("HONE_TENSOR_CASES");
+    unsigned long cases = wanted != NULL ? strtoul(wanted, NULL, 10) : 3000;
+    char command[1024];
+
+    if (system("python3 -c pass >/dev/null 2>&1") != 0) {
+        printf("SKIP the model: no python3 here\n");
+        return;
+    }
+    snprintf(command, sizeof command, "python3 '%s/tests/tools/block_scale_model.py'",
+             root != NULL ? root : ".");
+    FILE *model = popen(command, "w");
+    ck_assert_ptr_nonnull(model);
+    for (unsigned long n = 0; n < cases; n++) {
+        scaled_case c;
+        make_case(n, &c);
+        fprintf(model, "%s %s %s %s %d %x %x", c.dot.mode == HONE_EMU_HW ? "hw" : "exact",
+                names[c.dot.a_type], names[c.dot.b_type], names[c.dot.scale_type], c.dot.half,
+                numfmt_bits(c.c), numfmt_bits(narrow_run(&c.dot, c.c)));
+        print_codes(model, c.a, c.dot.len);
+        print_codes(model, c.b, c.dot.len);
+        print_codes(model, c.a_scale, c.dot.scales);
+        print_codes(model, c.b_scale, c.dot.scales);
+        fputc('\n', model);
+    }
+    ck_assert_int_eq(WEXITSTATUS(pclose(model)), 0);
+}
+END_TEST
+
+START_TEST(fast_arithmetic_is_near_the_exact_one)
+{
+    for (uint64_t n = 0; n < 2000; n++) {
+        scaled_case c;
+        make_case(n, &c);
+        c.dot.mode = HONE_EMU_EXACT;
+        float exact = narrow_run(&c.dot, c.c);
+        c.dot.mode = HONE_EMU_FAST;
+        float fast = narrow_run(&c.dot, c.c);
+        double most = fabs((double)c.c), scale = 1;
+        for (uint32_t k = 0; k < c.dot.scales; k++) {
+            double s = ldexp(225.0, c.dot.a_scale[k].exponent + c.dot.b_scale[k].exponent);
+            scale = s > scale ? s : scale;
+        }
+        if (!isfinite(exact)) {
+            continue;
+        }
+        ck_assert_msg(fabs((double)fast - exact) <= 1e-3 + (most + scale * 1e12) * 1e-3,
+                      "%lu: %g %g", (unsigned long)n, (double)fast, (double)exact);
+    }
+}
+END_TEST
+
+/* Each code of the formats that core/numfmt knows. */
+START_TEST(numbers_are_those_of_the_format_tables)
+{
+    for (uint32_t code = 0; code < 256; code++) {
+        narrow_number e4m3 = narrow_number_of(code, NARROW_E4M3);
+        narrow_number e5m2 = narrow_number_of(code, NARROW_E5M2);
+        narrow_number ue4m3 = narrow_number_of(code, NARROW_UE4M3);
+        narrow_number ue8m0 = narrow_number_of(code, NARROW_UE8M0);
+        float x = numfmt_e4m3_decode((uint8_t)code), y = numfmt_e5m2_decode((uint8_t)code);
+        ck_assert(isnan(x) ? e4m3.nan : (float)ldexp(e4m3.significand, e4m3.exponent - 3) == x);
+        ck_assert(isnan(y)   ? e5m2.nan
+                  : isinf(y) ? e5m2.infinite && (e5m2.significand < 0) == (y < 0)
+                             : (float)ldexp(e5m2.significand, e5m2.exponent - 2) == y);
+        x = numfmt_ue4m3_decode((uint8_t)code);
+        ck_assert(isnan(x) ? ue4m3.nan : (float)ldexp(ue4m3.significand, ue4m3.exponent - 3) == x);
+        x = numfmt_ue8m0_decode((uint8_t)code);
+        ck_assert(isnan(x) ? ue8m0.nan : (float)ldexp(ue8m0.significand, ue8m0.exponent) == x);
+        narrow_number e2m1 = narrow_number_of(code & 15, NARROW_E2M1);
+        ck_assert((float)ldexp(e2m1.significand, e2m1.exponent - 1) ==
+                  numfmt_e2m1_decode(code & 15));
+    }
+}
+END_TEST
+
+int main(void)
+{
+    TCase *tests = tcase_create("block_scale");
+
+    tcase_set_timeout(tests, 900);
+    tcase_add_test(tests, products_agree_with_the_model_in_python);
+    tcase_add_test(tests, fast_arithmetic_is_near_the_exact_one);
+    tcase_add_test(tests, numbers_are_those_of_the_format_tables);
+    return suite_run("emulator/block_scale", tests);
+}
