@@ -48,10 +48,10 @@ const char shim_tail_ptx[] = HEAD ".extern .shared .align 16 .b8 dynamic[];\n"
                                   "mov.u32 %r2, dynamic;\n"
                                   "add.u32 %r3, %r2, %r1;\n"
                                   "mov.u32 %r4, 7;\n"
-                                  "st.shared.u32 [%r3], %r4;\n"
-                                  "ld.shared.u32 %r5, [%r3];\n"
+                                  "st.volatile.shared.u32 [%r3], %r4;\n"
+                                  "ld.volatile.shared.u32 %r5, [%r3];\n"
                                   "cvta.to.global.u64 %rd2, %rd1;\n"
-                                  "st.global.u32 [%rd2], %r5;\n"
+                                  "st.volatile.global.u32 [%rd2], %r5;\n"
                                   "ret;\n"
                                   "}\n";
 

@@ -139,9 +139,10 @@ START_TEST(atomics_of_every_kind_add_up)
         "%r0; red.shared.min.u32 [s+12], %r0;\n"
         "cvt.u64.u32 %x2, %r0; red.shared.add.u64 [w], %x2; atom.shared.inc.u32 %r4, [s+16], 9; "
         "mov.u32 %r6, 0;\n"
-        "LOCK: atom.shared.cas.b32 %r5, [s+20], 0, 1; setp.ne.u32 %p2, %r5, 0; @%p2 bra LOCK;\n"
+        "LOCK: atom.acquire.cta.shared.cas.b32 %r5, [s+20], 0, 1; setp.ne.u32 %p2, %r5, 0; @%p2 "
+        "bra LOCK;\n"
         "ld.shared.u32 %r7, [s+24]; add.u32 %r7, %r7, 3; st.shared.u32 [s+24], %r7; "
-        "atom.shared.exch.b32 %r8, [s+20], 0;\n"
+        "atom.release.cta.shared.exch.b32 %r8, [s+20], 0;\n"
         "mov.u32 %r9, 0x3f803f80; red.shared.add.noftz.bf16x2 [s+28], %r9; bar.sync 0;\n"
         "ld.shared.u32 %d0, [s]; ld.shared.u32 %d1, [s+4]; ld.shared.u32 %r10, [s+8]; "
         "ld.shared.u32 %r11, [s+12]; shl.b32 %r11, %r11, 8; add.u32 %d2, %r10, %r11;\n"
@@ -225,8 +226,8 @@ START_TEST(counters_are_what_a_hand_counts)
     run(&b,
         ".shared .align 16 .b8 s[8192]; mov.u32 %r1, s; shl.b32 %r2, %r0, 7; add.u32 %r3, %r1, "
         "%r2; st.shared.u32 [%r3], %r0;\n" /* one bank: 32 wavefronts */
-        "st.shared.u32 [s+4], %r0; shl.b32 %r4, %r0, 3; add.u32 %r5, %r1, %r4; mov.u64 %x1, 0; "
-        "st.shared.u64 [%r5], %x1;\n" /* 1 and 2 */
+        "bar.warp.sync -1; st.shared.u32 [s+4], %r1; shl.b32 %r4, %r0, 3; add.u32 %r5, %r1, %r4; "
+        "mov.u64 %x1, 0; bar.warp.sync -1; st.shared.u64 [%r5], %x1;\n" /* 1 and 2 */
         "setp.lt.u32 %p1, %r0, 4; mov.u32 %d0, %a0; @%p1 add.f32 %d0, %a0, %a0;",
         1, 1, 32);
     ck_assert_uint_eq(b.counters.shared_requests, 3);
