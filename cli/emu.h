@@ -63,6 +63,9 @@ void emu_headers_free(emu_headers *h);
 /* A whole file as text, ended by NUL. HONE_IO, HONE_LIMIT. */
 hone_status emu_read_file(const char *path, char **out, size_t *len, hone_error *error);
 
+/* A buffer's bytes before a launch, owned by the caller; NULL for one that nobody writes. */
+hone_status emu_content(const launch_argument *a, uint8_t **out, hone_error *error);
+
 /* The kernel on a device, with its memory. */
 typedef struct emu_session {
     const emu_options *o;

@@ -2,8 +2,6 @@
  * another from the same start. */
 #include "cli/emu.h"
 
-#include "core/checked.h"
-#include "core/numfmt.h"
 #include "core/random.h"
 
 #include <dlfcn.h>
@@ -20,63 +18,6 @@ static void *emulator_call(const emu_session *s, const char *name)
 static hone_status check(const emu_session *s, CUresult result, const char *call, hone_error *error)
 {
     return driver_check(s->device->driver, result, call, error);
-}
-
-static hone_status load_file(const launch_argument *a, uint8_t *bytes, hone_error *error)
-{
-    char *text = NULL;
-    size_t len = 0;
-    hone_status status = emu_read_file(a->path, &text, &len, error);
-
-    if (status == HONE_OK && len > a->bytes) {
-        status = status_set(error, HONE_BAD_ARGUMENT, a->path, 0, "%zu bytes; the buffer has %llu",
-                            len, (unsigned long long)a->bytes);
-    }
-    if (status == HONE_OK) {
-        memcpy(bytes, text, len);
-    }
-    free(text);
-    return status;
-}
-
-static void put_word(uint8_t *bytes, uint64_t len, uint64_t index, uint32_t word)
-{
-    uint64_t left = len - index * 4;
-    memcpy(bytes + index * 4, &word, left < 4 ? left : 4);
-}
-
-/* A buffer's first content; NULL for one that nobody writes. */
-static hone_status make_content(const launch_argument *a, uint8_t **out, hone_error *error)
-{
-    hone_status status = HONE_OK;
-    uint64_t seed = a->seed;
-    uint8_t *bytes = NULL;
-
-    if (a->fill == LAUNCH_UNWRITTEN) {
-        return HONE_OK;
-    }
-    bytes = calloc(1, a->bytes);
-    if (bytes == NULL) {
-        return status_set(error, HONE_NO_MEMORY, a->name, 0, "a buffer of %llu bytes",
-                          (unsigned long long)a->bytes);
-    }
-    for (uint64_t n = 0; a->fill > LAUNCH_UNWRITTEN && a->fill < LAUNCH_FILE && n * 4 < a->bytes;
-         n++) {
-        uint32_t word = a->fill == LAUNCH_RANDOM ? (uint32_t)random_next(&seed)
-                        : a->fill == LAUNCH_FLOATS
-                            ? numfmt_bits((float)(2.0 * random_unit(&seed) - 1.0))
-                        : a->fill == LAUNCH_IOTA ? (uint32_t)n
-                                                 : (uint32_t)a->seed;
-        put_word(bytes, a->bytes, n, word);
-    }
-    if (a->fill == LAUNCH_FILE) {
-        TRY(load_file(a, bytes, error));
-    }
-    *out = bytes;
-    bytes = NULL;
-done:
-    free(bytes);
-    return status;
 }
 
 /* Parameters as the kernel declares them: how many, and their sizes. */
@@ -152,44 +93,32 @@ done:
     return status;
 }
 
-/* A random sample without replacement, whole clusters: the error that goes with it holds for
- * nothing else. */
+/* Clusters drawn at random without replacement, each named by its first CTA: the error that goes
+ * with a sample holds for no other way to choose. */
 static hone_status set_sample(const emu_session *s, hone_error *error)
 {
     const emu_options *o = s->o;
-    hone_status status = HONE_OK;
+    const hone_emu_api *emu = s->device->driver->emu;
     uint64_t size = (uint64_t)o->cluster[0] * o->cluster[1] * o->cluster[2], state = o->seed;
-    uint64_t clusters[3], all = 1, len = o->sample, *list = NULL;
+    uint64_t x = o->grid[0] / o->cluster[0], y = o->grid[1] / o->cluster[1];
+    uint64_t all = x * y * (o->grid[2] / o->cluster[2]), len = (o->sample + size - 1) / size;
+    uint64_t taken = 0, *list = NULL;
 
-    for (int d = 0; d < 3; d++) {
-        clusters[d] = o->grid[d] / o->cluster[d];
-        all *= clusters[d];
+    if (len == 0 || len >= all) {
+        return emu->set_sample(s->device->ordinal, NULL, 0, error);
     }
-    len = (len + size - 1) / size;
-    if (o->sample == 0 || len >= all) {
-        return s->device->driver->emu->set_sample(s->device->ordinal, NULL, 0, error);
-    }
-    list = calloc(len * size, sizeof *list);
+    list = calloc(len, sizeof *list);
     if (list == NULL) {
         return status_set(error, HONE_NO_MEMORY, "--sample", 0, "a list of CTAs");
     }
-    uint64_t seen = 0, taken = 0;
-    for (; taken < len; seen++) { /* each of those left is as likely as any other */
-        if (random_below(&state, all - seen) >= len - taken) {
-            continue;
+    for (uint64_t n = 0; taken < len; n++) { /* each of those left is as likely as any other */
+        if (random_below(&state, all - n) < len - taken) {
+            list[taken++] =
+                n % x * o->cluster[0] +
+                (n / x % y * o->cluster[1] + n / x / y * o->cluster[2] * o->grid[1]) * o->grid[0];
         }
-        for (uint64_t n = 0; n < size; n++) {
-            uint64_t x = seen % clusters[0] * o->cluster[0] + n % o->cluster[0];
-            uint64_t y = seen / clusters[0] % clusters[1] * o->cluster[1] +
-                         n / o->cluster[0] % o->cluster[1];
-            uint64_t z = seen / clusters[0] / clusters[1] * o->cluster[2] +
-                         n / o->cluster[0] / o->cluster[1];
-            list[taken * size + n] = x + (y + z * o->grid[1]) * o->grid[0];
-        }
-        taken++;
     }
-    TRY(s->device->driver->emu->set_sample(s->device->ordinal, list, len * size, error));
-done:
+    hone_status status = emu->set_sample(s->device->ordinal, list, len, error);
     free(list);
     return status;
 }
@@ -218,7 +147,7 @@ hone_status emu_session_open(const emu_options *o, device *d, const emu_code *c,
     TRY(set_modes(&s, error));
     for (size_t n = 0; n < o->memory_len; n++) {
         if (o->memory[n]->kind == LAUNCH_BUFFER) {
-            TRY(make_content(o->memory[n], &s.content[n], error));
+            TRY(emu_content(o->memory[n], &s.content[n], error));
         }
     }
     TRY(check(&s, d->driver->cuEventCreate(&s.begin, 0), "cuEventCreate", error));

@@ -271,9 +271,10 @@ static void count_product(warp *w, const instruction *i)
         [TENSOR_TF32] = {HONE_EMU_MMA_TF32, 8},
     };
     uint32_t type = i->kind & 15;
+    uint64_t macs = UINT64_C(16) * 8 * i->elements * kinds[type].depth;
 
-    w->run->counters.tensor_macs[kinds[type].counter] +=
-        UINT64_C(16) * 8 * i->elements * kinds[type].depth;
+    w->run->counters.tensor_macs[kinds[type].counter] += macs;
+    w->run->counters.warpgroup_macs[kinds[type].counter] += macs;
 }
 
 bool wgmma_perform(warp *w, const wgmma_op *op, const uint32_t *registers)

@@ -54,10 +54,10 @@ typedef enum machine_flow {
 } machine_flow;
 
 typedef enum machine_pipe {
+    PIPE_CONTROL, /* and whatever names no other */
     PIPE_ALU,
     PIPE_FP32,
     PIPE_SFU,
-    PIPE_CONTROL,
     PIPE_CONVERSION,
     PIPE_MEMORY,
     PIPE_TENSOR,
