@@ -1,26 +1,8 @@
-/* async.c - cp.async. A copy happens at the wait that makes it visible, the latest that the
- * hardware may take; until then its destination counts as never written, so that a missing wait
- * shows. */
+/* async.c - cp.async: addresses are checked here, at the instruction; copy.c says when the bytes
+ * move. */
 #include "emulator/machine/access.h"
+#include "emulator/machine/copy.h"
 #include "emulator/exec/exec.h"
-
-#include <stdlib.h>
-#include <string.h>
-
-static async_copy *new_copy(warp *w)
-{
-    if (w->copies_len == w->copies_capacity) {
-        uint32_t more = w->copies_capacity * 2 + 32;
-        async_copy *bigger = realloc(w->copies, more * sizeof *bigger);
-        if (bigger == NULL) {
-            w->run->faulted = w->run->out_of_memory = true;
-            return NULL;
-        }
-        w->copies = bigger;
-        w->copies_capacity = more;
-    }
-    return &w->copies[w->copies_len++];
-}
 
 /* Checks the source of each lane now: the address is an operand of this instruction, not of the
  * wait. */
@@ -64,25 +46,6 @@ static bool check_source(warp *w, const instruction *i, uint32_t mask, const asy
     return true;
 }
 
-static void queue(warp *w, const async_copy *c, uint32_t mask)
-{
-    while (mask != 0) { /* lanes that have committed as often share an entry */
-        uint32_t group = w->committed[machine_lowest(mask)], same = 0;
-        for (uint32_t lane = 0; lane < MACHINE_LANES; lane++) {
-            same |= (uint32_t)(w->committed[lane] == group) << lane;
-        }
-        same &= mask;
-        async_copy *entry = new_copy(w);
-        if (entry == NULL) {
-            return;
-        }
-        *entry = *c;
-        entry->mask = same;
-        entry->group = group;
-        mask &= ~same;
-    }
-}
-
 void exec_async_copy(warp *w, const instruction *i, uint32_t mask)
 {
     const uint64_t *from = machine_r64(w, i->o[1]);
@@ -90,9 +53,10 @@ void exec_async_copy(warp *w, const instruction *i, uint32_t mask)
     uint64_t to[MACHINE_LANES];
     ptx_space space = PTX_SHARED;
     access_window win;
-    async_copy c; /* its mask and group come with the queue */
+    async_copy c; /* the rest comes with the queue */
 
     c.bytes = i->element_bytes;
+    c.i = i;
 
     if (taint_refuse(w, i, i->o[1], mask, "the source address") ||
         taint_refuse(w, i, i->o[2], mask, "the size") ||
@@ -105,48 +69,8 @@ void exec_async_copy(warp *w, const instruction *i, uint32_t mask)
         c.from[lane] = from[lane];
         c.from_bytes[lane] = size[lane] < c.bytes ? size[lane] : c.bytes;
     }
-    for (EACH_LANE(lane, mask)) {
-        access_mark(win.shadow + win.at[lane], c.bytes, false);
-    }
-    if (check_source(w, i, mask, &c)) {
-        queue(w, &c, mask);
-    }
-}
-
-/* One lane's copy out of an allocation; what it does not fetch becomes zero. */
-static void copy_lane(cta *t, const async_copy *c, uint32_t lane, const memory_range *r)
-{
-    uint32_t bytes = c->from_bytes[lane], at = c->to[lane];
-    const uint8_t *from = (const uint8_t *)(uintptr_t)c->from[lane];
-
-    if (bytes == c->bytes) {
-        access_copy(t->shared + at, from, bytes);
-        access_copy(t->shared_shadow + at, r->shadow + (c->from[lane] - r->begin), bytes);
-        return;
-    }
-    if (bytes > 0) {
-        memcpy(t->shared + at, from, bytes);
-        memcpy(t->shared_shadow + at, r->shadow + (c->from[lane] - r->begin), bytes);
-    }
-    memset(t->shared + at + bytes, 0, c->bytes - bytes);
-    memset(t->shared_shadow + at + bytes, 1, c->bytes - bytes);
-}
-
-static void perform(warp *w, const instruction *i, const async_copy *c, uint32_t mask)
-{
-    uint64_t at[MACHINE_LANES];
-    const memory_range *all = access_last_range(w, i, c->from, mask, c->bytes, at);
-
-    for (EACH_LANE(lane, mask)) {
-        const memory_range *r = all;
-        if (r == NULL && c->from_bytes[lane] > 0) {
-            touched_range *t = global_range(w, i, lane, c->from[lane], c->from_bytes[lane]);
-            if (t == NULL) {
-                return;
-            }
-            r = t->range;
-        }
-        copy_lane(w->cta, c, lane, r);
+    if (access_unmarked(w, i, mask, c.bytes, &win) && check_source(w, i, mask, &c)) {
+        copy_start(w, &c, mask);
     }
 }
 
@@ -158,34 +82,7 @@ void exec_async_commit(warp *w, const instruction *i, uint32_t mask)
     }
 }
 
-/* The lanes of a copy whose group is not among the youngest `allowed` that each has committed. */
-static uint32_t due_lanes(const warp *w, const async_copy *c, uint32_t allowed)
-{
-    uint32_t due = 0;
-
-    for (uint32_t lane = 0; lane < MACHINE_LANES; lane++) {
-        due |= (uint32_t)((uint64_t)c->group + allowed < w->committed[lane]) << lane;
-    }
-    return due;
-}
-
 void exec_async_wait(warp *w, const instruction *i, uint32_t mask)
 {
-    uint32_t kept = 0, allowed = (uint32_t)i->offset;
-
-    for (uint32_t n = 0; n < w->copies_len; n++) {
-        async_copy *c = &w->copies[n];
-        uint32_t due = c->mask & mask & (i->elements ? MACHINE_ALL : due_lanes(w, c, allowed));
-        if (due != 0) {
-            perform(w, i, c, due);
-        }
-        c->mask &= ~due;
-        if (c->mask != 0) {
-            if (kept != n) {
-                w->copies[kept] = *c;
-            }
-            kept++;
-        }
-    }
-    w->copies_len = kept;
+    copy_wait(w, mask, (uint32_t)i->offset, i->elements != 0);
 }

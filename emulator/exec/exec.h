@@ -34,6 +34,7 @@ void exec_atomic(warp *w, const instruction *i, uint32_t mask);
 void exec_ldmatrix(warp *w, const instruction *i, uint32_t mask);
 void exec_async_copy(warp *w, const instruction *i, uint32_t mask);
 void exec_async_commit(warp *w, const instruction *i, uint32_t mask);
+void exec_async_arrive(warp *w, const instruction *i, uint32_t mask);
 void exec_async_wait(warp *w, const instruction *i, uint32_t mask);
 void exec_mbarrier_init(warp *w, const instruction *i, uint32_t mask);
 void exec_mbarrier_arrive(warp *w, const instruction *i, uint32_t mask);
@@ -119,6 +120,7 @@ enum {
     MBARRIER_NO_COMPLETE = 2,
     MBARRIER_DROPS = 4,
     MBARRIER_BY_PARITY = 8,
+    MBARRIER_NO_INCREMENT = 16, /* of cp.async.mbarrier.arrive */
 };
 /* Bulk copies and st.async: `offset`, as bits. A reduction has `kind` and `element_bytes` as of
  * exec_atomic. */

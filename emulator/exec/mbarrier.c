@@ -1,6 +1,8 @@
 /* mbarrier.c - mbarrier.*: lanes act one after the other, lowest first. */
 #include "emulator/machine/mbarrier.h"
 #include "emulator/machine/access.h"
+#include "emulator/machine/async.h"
+#include "emulator/machine/copy.h"
 #include "emulator/exec/exec.h"
 
 /* Where each lane's mbarrier lies. */
@@ -211,4 +213,71 @@ void exec_mbarrier_pending(warp *w, const instruction *i, uint32_t mask)
     for (EACH_LANE(lane, mask)) {
         machine_r32(w, i->o[0])[lane] = mbarrier_state_pending(machine_r64(w, i->o[1])[lane]);
     }
+}
+
+/* cp.async.mbarrier.arrive: what the lanes arrive at, once their copies are done. */
+typedef struct tracked {
+    uint32_t mask;
+    uint64_t serial; /* their copies are those before */
+    uint32_t at[MACHINE_LANES];
+} tracked;
+
+/* Lanes that share an mbarrier at a time: their copies first, so that it knows of those. */
+static bool arrive_tracked(async_op *op)
+{
+    const tracked *t = (const tracked *)(const void *)op->payload;
+    uint32_t left = t->mask;
+
+    while (left != 0) {
+        uint32_t first = machine_lowest(left), same = 0;
+        for (EACH_LANE(lane, left)) {
+            same |= (uint32_t)(t->at[lane] == t->at[first]) << lane;
+        }
+        left &= ~same;
+        mbarrier_actor a = {op->by, op->i, first};
+        mbarrier *b = mbarrier_find(op->by, op->i, first, op->by->cta, t->at[first]);
+        if (b == NULL) {
+            return false;
+        }
+        copy_finish(op->by, same, t->serial, &b->arriving);
+        for (EACH_LANE(lane, same)) {
+            a.lane = lane;
+            if (!mbarrier_arrive(&a, op->by->cta, b, 1)) {
+                return false;
+            }
+        }
+    }
+    return true;
+}
+
+static bool add_pending(warp *w, const instruction *i, uint32_t mask, const places *p)
+{
+    for (EACH_LANE(lane, (i->elements & MBARRIER_NO_INCREMENT) ? 0 : mask)) {
+        mbarrier_actor a = {w, i, lane};
+        mbarrier *b = mbarrier_find(w, i, lane, p->owner[lane], p->at[lane]);
+        if (b == NULL || !mbarrier_add_pending(&a, p->owner[lane], b)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+void exec_async_arrive(warp *w, const instruction *i, uint32_t mask)
+{
+    places p;
+
+    if (!begin(w, i, mask, &p, RACE_ATOMIC) || !add_pending(w, i, mask, &p)) {
+        return;
+    }
+    async_op *op = async_new(w, i, machine_lowest(mask), sizeof(tracked));
+    if (op == NULL) {
+        return;
+    }
+    tracked *t = (tracked *)(void *)op->payload;
+    t->mask = mask;
+    t->serial = w->copies_started;
+    memcpy(t->at, p.at, sizeof t->at);
+    op->optional = true;
+    op->perform = arrive_tracked;
+    async_submit(op);
 }

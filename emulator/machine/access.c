@@ -416,30 +416,36 @@ void access_refuse_marked(warp *w, const instruction *i, uint32_t lane, const ct
     }
 }
 
+/* Whether one of `bytes` shadow bytes says more than written or not; bytes is a power of two up to
+ * 32. */
+static bool any_marks(const uint8_t *shadow, uint32_t bytes)
+{
+    const uint64_t marks = (ACCESS_PENDING | ACCESS_MBARRIER) * ACCESS_WRITTEN;
+    uint64_t all = 0, word = 0;
+
+    for (uint32_t n = 0; n + 8 <= bytes; n += 8) {
+        memcpy(&word, shadow + n, sizeof word);
+        all |= word;
+    }
+    for (uint32_t n = 0; n < bytes && bytes < 8; n++) {
+        all |= shadow[n];
+    }
+    return (all & marks) != 0;
+}
+
 bool access_unmarked(warp *w, const instruction *i, uint32_t mask, uint32_t bytes,
                      const access_window *win)
 {
-    const uint8_t marks = ACCESS_PENDING | ACCESS_MBARRIER;
-    uint8_t all = 0;
+    bool none = true;
 
     if (win->owner == NULL || !win->owner->marked) {
         return true;
     }
-    if (win->dense) {
-        for (uint32_t n = 0; n < MACHINE_LANES * bytes; n++) {
-            all |= win->shadow[win->at[0] + n];
-        }
-        if ((all & marks) == 0) {
-            return true;
-        }
+    for (uint32_t n = 0; win->dense && n < bytes; n++) { /* 32 bytes at once */
+        none = none && !any_marks(win->shadow + win->at[0] + n * MACHINE_LANES, MACHINE_LANES);
     }
-    for (EACH_LANE(lane, mask)) {
-        const uint8_t *shadow = win->shadow + win->at[lane];
-        all = 0;
-        for (uint32_t n = 0; n < bytes; n++) {
-            all |= shadow[n];
-        }
-        if ((all & marks) != 0) {
+    for (EACH_LANE(lane, win->dense && none ? 0 : mask)) {
+        if (any_marks(win->shadow + win->at[lane], bytes)) {
             access_refuse_marked(w, i, lane, win->owner, win->at[lane], bytes);
             return false;
         }

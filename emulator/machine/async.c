@@ -1,6 +1,7 @@
 /* async.c - the queue of bulk operations: at issue or as late as the rules allow. */
 #include "emulator/machine/async.h"
 #include "emulator/machine/access.h"
+#include "emulator/machine/copy.h"
 #include "emulator/machine/mbarrier.h"
 
 #include <stdlib.h>
@@ -208,6 +209,7 @@ void async_wait(warp *w, uint32_t mask, uint32_t allowed, bool reads)
 
 void async_leave(warp *w, uint32_t mask)
 {
+    copy_leave(w, mask);
     wait_for(&(async_waiting){.w = w, .mask = mask, .all = true});
 }
 

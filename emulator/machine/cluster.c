@@ -1,6 +1,7 @@
 /* cluster.c - CTAs that run together: their memory, their beginning, and the barrier of the
  * cluster. That one counts threads: it opens when every thread that has not exited has arrived. */
 #include "emulator/machine/async.h"
+#include "emulator/machine/copy.h"
 #include "emulator/machine/mbarrier.h"
 #include "emulator/exec/wgmma.h"
 
@@ -171,7 +172,7 @@ static void close_cta(cta *t)
         free(w->poison);
         free(w->local);
         free(w->local_shadow);
-        free(w->copies);
+        copy_close(w);
         wgmma_close(w);
     }
     for (uint32_t id = 0; id < MACHINE_BARRIERS; id++) {

@@ -38,6 +38,7 @@ typedef struct async_op async_op;             /* async.h */
 typedef struct wgmma_pending wgmma_pending;   /* exec/wgmma.c */
 typedef struct race_state race_state;         /* race.h */
 typedef struct race_clock race_clock;
+typedef struct race_task race_task;
 typedef struct counters_sample counters_sample; /* counters.h */
 typedef struct race_book race_book;
 typedef void (*execute)(warp *w, const instruction *i, uint32_t mask);
@@ -159,6 +160,10 @@ typedef struct async_copy {
     uint64_t from[MACHINE_LANES];
     uint32_t from_bytes[MACHINE_LANES];
     uint32_t bytes;
+    const instruction *i;
+    uint64_t serial; /* of the warp's copies */
+    race_task *task;
+    bool moved; /* the bytes are there already, and marked */
 } async_copy;
 
 typedef enum warp_state {
@@ -197,6 +202,7 @@ struct warp {
     uint8_t *local, *local_shadow;
     async_copy *copies;
     uint32_t copies_len, copies_capacity;
+    uint64_t copies_started;
     uint32_t committed[MACHINE_LANES];
     uint32_t bulk_committed[MACHINE_LANES]; /* groups of bulk operations */
     wgmma_pending *wgmma;                   /* NULL until the first one */

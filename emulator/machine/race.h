@@ -61,7 +61,6 @@ typedef enum race_engine {
     RACE_BULK,   /* bulk and tensor copies: the async proxy */
     RACE_MATRIX, /* wgmma: the async proxy, reads only */
 } race_engine;
-typedef struct race_task race_task;
 race_task *race_issue(warp *w, const instruction *i, race_engine engine);
 /* `rows` runs of `bytes`, `stride` apart, from `at` on. */
 bool race_task_touch(race_task *t, cta *owner, uint64_t at, uint64_t bytes, uint64_t rows,

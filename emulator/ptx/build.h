@@ -212,6 +212,7 @@ bool ptx_decode_nothing(ptx_builder *b, ptx_form *f);
 bool ptx_decode_mbarrier(ptx_builder *b, ptx_form *f);
 bool ptx_decode_bulk(ptx_builder *b, ptx_form *f);
 bool ptx_decode_bulk_tensor(ptx_builder *b, ptx_form *f);
+bool ptx_decode_async_arrive(ptx_builder *b, ptx_form *f);
 bool ptx_decode_async_store(ptx_builder *b, ptx_form *f);
 bool ptx_decode_async_reduction(ptx_builder *b, ptx_form *f);
 bool ptx_decode_fence(ptx_builder *b, ptx_form *f);

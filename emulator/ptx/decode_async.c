@@ -43,8 +43,11 @@ bool ptx_decode_cp(ptx_builder *b, ptx_form *f)
     uint32_t wait = MACHINE_NONE;
     instruction *i = NULL;
 
-    if (!ptx_form_has(f, "async") || ptx_form_has(f, "mbarrier")) {
+    if (!ptx_form_has(f, "async")) {
         return false;
+    }
+    if (ptx_form_has(f, "mbarrier")) {
+        return ptx_decode_async_arrive(b, f);
     }
     if (ptx_form_has(f, "bulk")) {
         return ptx_form_has(f, "tensor") ? ptx_decode_bulk_tensor(b, f) : ptx_decode_bulk(b, f);

@@ -178,3 +178,24 @@ bool ptx_decode_mbarrier(ptx_builder *b, ptx_form *f)
     }
     return ptx_form_has(f, "pending_count") && decode_pending(b);
 }
+
+/* cp.async.mbarrier.arrive{.noinc}: [address] */
+bool ptx_decode_async_arrive(ptx_builder *b, ptx_form *f)
+{
+    bool alone = false;
+    form_words words;
+    uint32_t o[3];
+
+    ptx_form_take(f, "async");
+    ptx_form_take(f, "mbarrier");
+    alone = ptx_form_take(f, "noinc");
+    if (!ptx_form_take(f, "arrive") || !read_words(f, ORDER_STRONG, &words) || !words.own ||
+        b->statement->operands_len != 1) {
+        return false;
+    }
+    instruction *i = emit(b, exec_async_arrive, MBARRIER_ARRIVE, &words, 0, o, MACHINE_NONE);
+    if (i != NULL) {
+        i->elements = alone ? MBARRIER_NO_INCREMENT : 0;
+    }
+    return true;
+}

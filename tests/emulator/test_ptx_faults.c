@@ -66,12 +66,12 @@ static const struct {
     {"cp.async read before its wait",
      "mov.u32 %r1, s; add.u32 %r1, %r1, %r9;\ncp.async.ca.shared.global [%r1], [%x3], "
      "4;\ncp.async.commit_group;\nld.shared.u32 %r2, [%r1];\nst.global.u32 [%x3], %r2;",
-     "uninitialised", 4, 0, 32},
+     "async-misuse", 3, 0, 32},
     {"cp.async waited for one group too few",
      "mov.u32 %r1, s; add.u32 %r1, %r1, %r9;\ncp.async.ca.shared.global [%r1], [%x3], "
      "4;\ncp.async.commit_group;\ncp.async.wait_group 1;\nld.shared.u32 %r2, [%r1];\nst.global.u32 "
      "[%x3], %r2;",
-     "uninitialised", 5, 0, 32},
+     "async-misuse", 4, 0, 32},
     {"cp.async from a misaligned source",
      "mov.u32 %r1, s;\nadd.s64 %x4, %x0, 8;\ncp.async.cg.shared.global [%r1], [%x4], 16;",
      "misaligned", 2, 0, 32},

@@ -1,0 +1,238 @@
+/* copy.c - cp.async: the queue of each warp. */
+#include "emulator/machine/copy.h"
+#include "emulator/machine/access.h"
+
+#include <stdlib.h>
+
+static async_copy *new_copy(warp *w)
+{
+    if (w->copies_len == w->copies_capacity) {
+        uint32_t more = w->copies_capacity * 2 + 32;
+        async_copy *bigger = realloc(w->copies, more * sizeof *bigger);
+        if (bigger == NULL) {
+            w->run->faulted = w->run->out_of_memory = true;
+            return NULL;
+        }
+        w->copies = bigger;
+        w->copies_capacity = more;
+    }
+    return &w->copies[w->copies_len++];
+}
+
+/* A task's access of `sizes[lane]` bytes a lane: those that follow one another, at once. */
+static bool touch_runs(const async_copy *c, cta *owner, const uint64_t at[MACHINE_LANES],
+                       const uint32_t sizes[MACHINE_LANES], uint32_t mask, race_access kind)
+{
+    uint64_t begin = 0, end = 0;
+
+    for (EACH_LANE(lane, mask)) {
+        if (at[lane] != end) {
+            if (end > begin && !race_task_touch(c->task, owner, begin, end - begin, 1, 0, kind)) {
+                return false;
+            }
+            begin = end = at[lane];
+        }
+        end += sizes[lane];
+    }
+    return end == begin || race_task_touch(c->task, owner, begin, end - begin, 1, 0, kind);
+}
+
+static bool touch(const warp *w, const async_copy *c, uint32_t mask)
+{
+    uint64_t to[MACHINE_LANES];
+    uint32_t sizes[MACHINE_LANES];
+
+    for (uint32_t lane = 0; lane < MACHINE_LANES; lane++) {
+        to[lane] = c->to[lane];
+        sizes[lane] = c->bytes;
+    }
+    return touch_runs(c, NULL, c->from, c->from_bytes, mask, RACE_READ) &&
+           touch_runs(c, w->cta, to, sizes, mask, RACE_WRITE);
+}
+
+/* One lane's copy out of an allocation; what it does not fetch becomes zero. */
+static void move_lane(cta *t, const async_copy *c, uint32_t lane, const memory_range *r)
+{
+    uint32_t bytes = c->from_bytes[lane], at = c->to[lane];
+    const uint8_t *from = (const uint8_t *)(uintptr_t)c->from[lane];
+
+    if (bytes == c->bytes) {
+        access_copy(t->shared + at, from, bytes);
+        access_copy(t->shared_shadow + at, r->shadow + (c->from[lane] - r->begin), bytes);
+        return;
+    }
+    if (bytes > 0) {
+        memcpy(t->shared + at, from, bytes);
+        memcpy(t->shared_shadow + at, r->shadow + (c->from[lane] - r->begin), bytes);
+    }
+    memset(t->shared + at + bytes, 0, c->bytes - bytes);
+    memset(t->shared_shadow + at + bytes, 1, c->bytes - bytes);
+}
+
+static bool move(warp *w, const async_copy *c, uint32_t mask)
+{
+    uint64_t at[MACHINE_LANES];
+    const memory_range *all = access_last_range(w, c->i, c->from, mask, c->bytes, at);
+
+    if (c->task != NULL && !touch(w, c, mask)) {
+        return false;
+    }
+    for (EACH_LANE(lane, mask)) {
+        const memory_range *r = all;
+        if (r == NULL && c->from_bytes[lane] > 0) {
+            touched_range *t = global_range(w, c->i, lane, c->from[lane], c->from_bytes[lane]);
+            if (t == NULL) {
+                return false;
+            }
+            r = t->range;
+        }
+        move_lane(w->cta, c, lane, r);
+    }
+    return true;
+}
+
+/* The bytes are there already: from now on they may be looked at. */
+static void unmark(cta *t, const async_copy *c, uint32_t mask)
+{
+    for (EACH_LANE(lane, mask)) {
+        uint8_t *shadow = t->shared_shadow + c->to[lane];
+        for (uint32_t n = 0; n < c->bytes; n++) {
+            shadow[n] &= (uint8_t)~ACCESS_PENDING;
+        }
+    }
+}
+
+static void set_pending(cta *t, const async_copy *c, uint32_t mask, bool moved)
+{
+    t->marked = true;
+    for (EACH_LANE(lane, mask)) {
+        uint8_t *shadow = t->shared_shadow + c->to[lane];
+        for (uint32_t n = 0; n < c->bytes; n++) {
+            shadow[n] = (uint8_t)(ACCESS_PENDING | (moved ? shadow[n] : 0));
+        }
+    }
+}
+
+/* Lanes that have committed as often share an entry. */
+static bool queue(warp *w, const async_copy *c, uint32_t mask)
+{
+    uint32_t group = w->committed[machine_lowest(mask)], same = 0;
+    bool late = w->run->launch->timing == HONE_EMU_LATEST;
+    bool marks = machine_checks(w, HONE_EMU_CHECK_ASYNC);
+
+    for (EACH_LANE(lane, mask)) {
+        same |= (uint32_t)(w->committed[lane] == group) << lane;
+    }
+    async_copy *entry = new_copy(w);
+    if (entry == NULL) {
+        return false;
+    }
+    *entry = *c;
+    entry->mask = same;
+    entry->group = group;
+    entry->serial = w->copies_started++;
+    entry->task = race_issue(w, c->i, RACE_COPY);
+    entry->moved = !late;
+    if (!late && !move(w, entry, same)) {
+        return false;
+    }
+    if (marks) {
+        set_pending(w->cta, entry, same, !late);
+    }
+    if (!late && !marks && entry->task == NULL) {
+        w->copies_len--; /* nothing is left to do */
+    }
+    return same == mask || queue(w, c, mask & ~same);
+}
+
+bool copy_start(warp *w, const async_copy *c, uint32_t mask)
+{
+    return queue(w, c, mask);
+}
+
+/* Which copies, and who is told. */
+typedef struct picked {
+    uint32_t mask, allowed;
+    bool all, joins;
+    uint64_t serial; /* those before */
+    race_clock **told;
+} picked;
+
+/* The lanes of a copy whose group is not among the youngest `allowed` that each has committed. */
+static uint32_t due_lanes(const warp *w, const async_copy *c, const picked *p)
+{
+    uint32_t due = 0;
+
+    if (c->serial >= p->serial) {
+        return 0;
+    }
+    for (uint32_t lane = 0; lane < MACHINE_LANES && !p->all; lane++) {
+        due |= (uint32_t)((uint64_t)c->group + p->allowed < w->committed[lane]) << lane;
+    }
+    return c->mask & p->mask & (p->all ? MACHINE_ALL : due);
+}
+
+static void finish_lanes(warp *w, const async_copy *c, uint32_t due, const picked *p)
+{
+    if (c->moved) {
+        unmark(w->cta, c, due);
+    } else if (!w->run->faulted) {
+        move(w, c, due);
+    }
+    if (p->told != NULL) {
+        race_task_release(c->task, p->told);
+    } else if (p->joins) {
+        race_task_join(w, c->task);
+    }
+}
+
+static void finish(warp *w, const picked *p)
+{
+    uint32_t kept = 0;
+
+    for (uint32_t n = 0; n < w->copies_len; n++) {
+        async_copy *c = &w->copies[n];
+        uint32_t due = due_lanes(w, c, p);
+        if (due != 0) {
+            finish_lanes(w, c, due, p);
+        }
+        c->mask &= ~due;
+        if (c->mask == 0) {
+            race_task_free(c->task);
+            continue;
+        }
+        if (kept != n) {
+            w->copies[kept] = *c;
+        }
+        kept++;
+    }
+    w->copies_len = kept;
+}
+
+void copy_wait(warp *w, uint32_t mask, uint32_t allowed, bool all)
+{
+    finish(w,
+           &(picked){
+               .mask = mask, .allowed = allowed, .all = all, .joins = true, .serial = UINT64_MAX});
+}
+
+void copy_finish(warp *w, uint32_t mask, uint64_t serial, race_clock **told)
+{
+    finish(w, &(picked){.mask = mask, .all = true, .serial = serial, .told = told});
+}
+
+void copy_leave(warp *w, uint32_t mask)
+{
+    if (w->copies_len > 0) {
+        finish(w, &(picked){.mask = mask, .all = true, .serial = UINT64_MAX});
+    }
+}
+
+void copy_close(warp *w)
+{
+    for (uint32_t n = 0; n < w->copies_len; n++) {
+        race_task_free(w->copies[n].task);
+    }
+    free(w->copies);
+    w->copies = NULL;
+}
