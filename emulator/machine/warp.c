@@ -147,6 +147,19 @@ static bool flow_exit(warp *w, group *g, uint32_t leaving)
     return false;
 }
 
+/* A lane must be in the mask that it gives. False, and a fault, when one is not. */
+static bool in_own_mask(warp *w, const instruction *i, uint32_t lanes, uint32_t wanted)
+{
+    uint32_t outside = lanes & ~wanted;
+    if (outside == 0 || !machine_checks(w, HONE_EMU_CHECK_BARRIERS)) {
+        return true;
+    }
+    machine_fault(w, i, machine_lowest(outside), 0, FAULT_MEMBERMASK,
+                  "lanes %08x run this with member mask %08x, which leaves lane %u out", lanes,
+                  wanted, machine_lowest(outside));
+    return false;
+}
+
 /* Lanes whose partners are all here run the instruction; the others wait at it. */
 static bool flow_members(warp *w, const instruction *i, group *g, uint32_t mask)
 {
@@ -159,6 +172,9 @@ static bool flow_members(warp *w, const instruction *i, group *g, uint32_t mask)
             same |= (uint32_t)(member[lane] == wanted) << lane;
         }
         left &= ~same;
+        if (!in_own_mask(w, i, same, wanted)) {
+            return false;
+        }
         if ((wanted & w->live & ~same) != 0) {
             waiting |= same;
         } else {

@@ -89,6 +89,10 @@ static const struct {
     {"shfl from a lane that does not take part",
      "setp.ge.u32 %p1, %r0, 16;\n@%p1 bra L;\nshfl.sync.bfly.b32 %r1, %r0, 16, 31, 0xffff;\nL:",
      "uninitialised", 2, 0, 32},
+    {"a lane outside of the member mask that it gives",
+     "mov.u32 %r2, 0x7fffffff;\nshfl.sync.idx.b32 %r1, %r0, 0, 31, %r2;", "membermask", 1, 31, 32},
+    {"bar.warp.sync by lanes that are not in its mask",
+     "setp.lt.u32 %p1, %r0, 4;\n@%p1 bar.warp.sync 0xe;", "membermask", 1, 0, 32},
     {"lanes that wait for one another at two places",
      "setp.lt.u32 %p1, %r0, 16;\n@%p1 bra A;\nbar.warp.sync -1;\nbra B;\nA:\nshfl.sync.idx.b32 "
      "%r1, %r0, 0, 31, -1;\nB:",
