@@ -27,6 +27,12 @@ typedef struct ptx_kernel_facts {
     uint32_t static_shared_bytes, local_bytes, params_len,
         max_threads; /* max_threads: .maxntid or 1024 */
     uint32_t param_offset[64], param_bytes[64], params_bytes;
+    uint32_t required_threads[3],
+        required_cluster[3]; /* .reqntid, .reqnctapercluster; 0: not said */
+    uint32_t max_cluster_rank, min_ctas, max_registers; /* 0: not said */
+    bool explicit_cluster;                              /* a launch must say of how many CTAs */
+    bool talks;           /* CTAs may wait for one another in global memory */
+    uint32_t image_bytes; /* of the emulator's registers of a warp */
 } ptx_kernel_facts;
 void ptx_kernel_describe(const ptx_kernel *k, ptx_kernel_facts *out);
 

@@ -2,7 +2,7 @@
  * made of them.
  *
  * An attribute that stands in no table is 0: a feature that the emulator does not have (managed
- * memory, memory pools, textures, clusters, tensor maps). */
+ * memory, memory pools, textures). */
 #include "emulator/driver/shim.h"
 
 #include <limits.h>
@@ -38,6 +38,7 @@ static const struct {
     {CU_DEVICE_ATTRIBUTE_HOST_REGISTER_SUPPORTED, 1},
     {CU_DEVICE_ATTRIBUTE_CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM, 1},
     {CU_DEVICE_ATTRIBUTE_COMPUTE_PREEMPTION_SUPPORTED, 1},
+    {CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH, 1},
     {CU_DEVICE_ATTRIBUTE_SINGLE_TO_DOUBLE_PRECISION_PERF_RATIO, 64},
     {CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID, -1},
     {CU_DEVICE_ATTRIBUTE_NUMA_ID, -1},
@@ -65,6 +66,9 @@ static int derived(const shim_device *d, CUdevice_attribute attribute)
         return f->arch / 10;
     case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR:
         return f->arch % 10;
+    case CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH:
+    case CU_DEVICE_ATTRIBUTE_TENSOR_MAP_ACCESS_SUPPORTED:
+        return f->arch >= 90;
     case CU_DEVICE_ATTRIBUTE_CLOCK_RATE:
         return f->clock_mhz * 1000;
     case CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE:

@@ -53,6 +53,7 @@ static CUresult open_context(shim_device *d, unsigned flags, shim_context **out)
         free(c);
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
+    memory_set_budget(c->memory, shim_budget());
     c->device = d;
     c->alive = true;
     c->flags = flags;
@@ -179,6 +180,7 @@ static CUresult reset_context(shim_context *c)
     if (status != HONE_OK) {
         return shim_result(status);
     }
+    memory_set_budget(fresh, shim_budget());
     destroy_objects(c);
     memory_close(c->memory);
     c->memory = fresh;

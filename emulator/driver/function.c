@@ -37,13 +37,57 @@ CUresult shim_function_attribute(const shim_function *f, CUfunction_attribute at
     case CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT:
         *out = f->carveout;
         break;
-    default: /* constant bank, cache mode and clusters: none */
+    case CU_FUNC_ATTRIBUTE_CLUSTER_SIZE_MUST_BE_SET:
+        *out = f->facts.explicit_cluster;
+        break;
+    case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH:
+    case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_HEIGHT:
+    case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_DEPTH:
+        *out = f->required_cluster[attribute - CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH];
+        break;
+    case CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED:
+        *out = f->non_portable;
+        break;
+    case CU_FUNC_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE:
+        *out = f->cluster_policy;
+        break;
+    default: /* constant bank and cache mode: none */
         if ((unsigned)attribute >= CU_FUNC_ATTRIBUTE_MAX) {
             return CUDA_ERROR_INVALID_VALUE;
         }
         *out = 0;
     }
     return CUDA_SUCCESS;
+}
+
+/* The shape of clusters that every launch must have, and what they may be. */
+static CUresult set_cluster(shim_function *f, CUfunction_attribute attribute, int value)
+{
+    switch (attribute) {
+    case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH:
+    case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_HEIGHT:
+    case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_DEPTH:
+        if (f->facts.required_cluster[0] != 0) {
+            return CUDA_ERROR_NOT_PERMITTED;
+        }
+        if (value < 0) {
+            return CUDA_ERROR_INVALID_VALUE;
+        }
+        f->required_cluster[attribute - CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH] = value;
+        return CUDA_SUCCESS;
+    case CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED:
+        if (value != 0 && value != 1) {
+            return CUDA_ERROR_INVALID_VALUE;
+        }
+        f->non_portable = value;
+        return CUDA_SUCCESS;
+    default:
+        if (value < 0 || value > CU_CLUSTER_SCHEDULING_POLICY_LOAD_BALANCING) {
+            return CUDA_ERROR_INVALID_VALUE;
+        }
+        f->cluster_policy = value;
+        return CUDA_SUCCESS;
+    }
 }
 
 CUresult shim_function_set(shim_function *f, CUfunction_attribute attribute, int value)
@@ -61,7 +105,9 @@ CUresult shim_function_set(shim_function *f, CUfunction_attribute attribute, int
         f->carveout = value;
         return CUDA_SUCCESS;
     }
-    return CUDA_ERROR_INVALID_VALUE;
+    bool cluster = attribute >= CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH &&
+                   attribute <= CU_FUNC_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE;
+    return cluster ? set_cluster(f, attribute, value) : CUDA_ERROR_INVALID_VALUE;
 }
 
 CUresult CUDAAPI cuFuncGetAttribute(int *pi, CUfunction_attribute attrib, CUfunction hfunc)

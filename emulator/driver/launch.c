@@ -11,6 +11,16 @@
 
 enum { PARAMS_MAX = 32768 }; /* bytes of parameters that any arch takes */
 
+/* .reqntid: the block has just this shape. */
+static bool is_required_block(const shim_function *f, const CUlaunchConfig *config)
+{
+    const uint32_t *required = f->facts.required_threads;
+
+    return required[0] == 0 ||
+           (config->blockDimX == required[0] && config->blockDimY == required[1] &&
+            config->blockDimZ == required[2]);
+}
+
 /* Shape of a launch against the limits of the device and of the function. */
 static CUresult check_shape(const shim_function *f, const CUlaunchConfig *config)
 {
@@ -20,13 +30,28 @@ static CUresult check_shape(const shim_function *f, const CUlaunchConfig *config
                 config->gridDimY <= SHIM_GRID_YZ && config->gridDimZ >= 1 &&
                 config->gridDimZ <= SHIM_GRID_YZ;
     bool block = config->blockDimX <= SHIM_DIM_XY && config->blockDimY <= SHIM_DIM_XY &&
-                 config->blockDimZ <= SHIM_DIM_Z && threads >= 1 && threads <= f->facts.max_threads;
+                 config->blockDimZ <= SHIM_DIM_Z && threads >= 1 &&
+                 threads <= f->facts.max_threads && is_required_block(f, config);
     if (!grid || !block || config->sharedMemBytes > (unsigned)f->dynamic_limit) {
         return CUDA_ERROR_INVALID_VALUE;
     }
     return shim_occupancy(g, f, (int)threads, config->sharedMemBytes) > 0
                ? CUDA_SUCCESS
                : CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
+}
+
+/* A cooperative launch runs all of its CTAs at once. */
+static CUresult check_resident(const shim_function *f, const CUlaunchConfig *config,
+                               const shim_attributes *a, int *resident)
+{
+    uint64_t threads = (uint64_t)config->blockDimX * config->blockDimY * config->blockDimZ;
+    uint64_t ctas = (uint64_t)config->gridDimX * config->gridDimY * config->gridDimZ;
+    unsigned size = a->clustered ? a->cluster[0] * a->cluster[1] * a->cluster[2] : 1;
+
+    *resident = shim_occupancy_clusters(f, (int)threads, config->sharedMemBytes, size);
+    return a->cooperative && ctas / size > (uint64_t)*resident
+               ? CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE
+               : CUDA_SUCCESS;
 }
 
 /* Parameters as one buffer, from CU_LAUNCH_PARAM_BUFFER_POINTER and _SIZE. */
@@ -128,7 +153,8 @@ static CUresult fail_launch(shim_function *f, CUresult result)
     return result;
 }
 
-static CUresult run(shim_function *f, const CUlaunchConfig *config, const uint8_t *params)
+static CUresult run(shim_function *f, const CUlaunchConfig *config, const shim_attributes *a,
+                    int resident, const uint8_t *params)
 {
     shim_context *c = f->head.context;
     shim_device *d = c->device;
@@ -140,6 +166,10 @@ static CUresult run(shim_function *f, const CUlaunchConfig *config, const uint8_
         .params = params,
         .grid = {config->gridDimX, config->gridDimY, config->gridDimZ},
         .block = {config->blockDimX, config->blockDimY, config->blockDimZ},
+        .cluster = {a->cluster[0], a->cluster[1], a->cluster[2]},
+        .cooperative = a->cooperative,
+        .resident = (uint64_t)resident,
+        .registers = f->resources.registers,
         .dynamic_shared_bytes = config->sharedMemBytes,
         .arch = d->gpu.facts.arch,
         .sm_count = d->gpu.facts.sm_count,
@@ -161,6 +191,7 @@ static CUresult run(shim_function *f, const CUlaunchConfig *config, const uint8_
         double begin_ns = d->clock_ns;
         advance_clock(f, config, &d->counters);
         cupti_kernel(f, config, begin_ns);
+        shim_event_record(c, a->event);
         return CUDA_SUCCESS;
     }
     CUresult result = (CUresult)fault.result;
@@ -186,36 +217,24 @@ static CUresult injected_fault(shim_function *f)
     return fail_launch(f, d->fault_result);
 }
 
-/* Attributes change nothing on a serial device, except those that ask for what it does not have. */
-static CUresult check_attributes(const CUlaunchConfig *config)
-{
-    for (unsigned i = 0; i < config->numAttrs; i++) {
-        const CUlaunchAttribute *a = &config->attrs[i];
-        const CUlaunchAttributeValue *v = &a->value;
-        bool cluster = a->id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION &&
-                       (v->clusterDim.x != 1 || v->clusterDim.y != 1 || v->clusterDim.z != 1);
-        bool cooperative = a->id == CU_LAUNCH_ATTRIBUTE_COOPERATIVE && v->cooperative != 0;
-        if (cluster || cooperative) {
-            return CUDA_ERROR_NOT_SUPPORTED;
-        }
-    }
-    return CUDA_SUCCESS;
-}
-
 static CUresult launch(shim_context *c, const CUlaunchConfig *config, CUfunction handle,
                        void **params, void **extra)
 {
     _Alignas(16) uint8_t bytes[PARAMS_MAX];
     shim_function *f = NULL;
+    shim_attributes a;
+    int resident = 0;
     CUresult result = shim_function_of(c, handle, &f);
     if (result == CUDA_SUCCESS && !shim_stream_valid(c, config->hStream)) {
         result = CUDA_ERROR_INVALID_HANDLE;
     }
-    result = result == CUDA_SUCCESS ? check_attributes(config) : result;
+    result = result == CUDA_SUCCESS ? shim_attributes_read(f, config, &a) : result;
     result = result == CUDA_SUCCESS ? check_shape(f, config) : result;
+    result = result == CUDA_SUCCESS ? shim_cluster_check(f, config, &a) : result;
+    result = result == CUDA_SUCCESS ? check_resident(f, config, &a, &resident) : result;
     result = result == CUDA_SUCCESS ? gather_params(f, params, extra, bytes) : result;
     result = result == CUDA_SUCCESS ? injected_fault(f) : result;
-    return result == CUDA_SUCCESS ? run(f, config, bytes) : result;
+    return result == CUDA_SUCCESS ? run(f, config, &a, resident, bytes) : result;
 }
 
 CUresult CUDAAPI cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction f, void **kernelParams,
@@ -250,5 +269,28 @@ CUresult CUDAAPI cuLaunchKernel(CUfunction f, unsigned int gridDimX, unsigned in
     return cuLaunchKernelEx(&config, f, kernelParams, extra);
 }
 
+CUresult CUDAAPI cuLaunchCooperativeKernel(CUfunction f, unsigned int gridDimX,
+                                           unsigned int gridDimY, unsigned int gridDimZ,
+                                           unsigned int blockDimX, unsigned int blockDimY,
+                                           unsigned int blockDimZ, unsigned int sharedMemBytes,
+                                           CUstream hStream, void **kernelParams)
+{
+    CUlaunchAttribute cooperative = {.id = CU_LAUNCH_ATTRIBUTE_COOPERATIVE, .value.cooperative = 1};
+    const CUlaunchConfig config = {
+        .gridDimX = gridDimX,
+        .gridDimY = gridDimY,
+        .gridDimZ = gridDimZ,
+        .blockDimX = blockDimX,
+        .blockDimY = blockDimY,
+        .blockDimZ = blockDimZ,
+        .sharedMemBytes = sharedMemBytes,
+        .hStream = hStream,
+        .attrs = &cooperative,
+        .numAttrs = 1,
+    };
+    return cuLaunchKernelEx(&config, f, kernelParams, NULL);
+}
+
 SHIM_ALIAS(cuLaunchKernel, _ptsz);
+SHIM_ALIAS(cuLaunchCooperativeKernel, _ptsz);
 SHIM_ALIAS(cuLaunchKernelEx, _ptsz);

@@ -142,6 +142,9 @@ CUresult shim_module_function(shim_module *m, const char *name, shim_function **
     f->kernel = kernel;
     ptx_kernel_describe(kernel, &f->facts);
     f->carveout = -1;
+    for (int d = 0; d < 3; d++) {
+        f->required_cluster[d] = (int)f->facts.required_cluster[d];
+    }
     int dynamic = SHIM_STATIC_SHARED - (int)f->facts.static_shared_bytes;
     f->dynamic_limit = dynamic > 0 ? dynamic : 0;
     *out = f;

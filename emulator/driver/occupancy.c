@@ -90,6 +90,80 @@ CUresult CUDAAPI cuOccupancyMaxActiveBlocksPerMultiprocessor(int *numBlocks, CUf
                                                                 dynamicSMemSize, 0);
 }
 
+int shim_occupancy_clusters(const shim_function *f, int threads, uint64_t dynamic_shared,
+                            unsigned ctas)
+{
+    const gpu *g = &f->head.context->device->gpu;
+    int64_t fit = (int64_t)shim_occupancy(g, f, threads, dynamic_shared) * g->facts.sm_count;
+
+    return (int)(fit / (ctas > 0 ? ctas : 1));
+}
+
+static uint64_t threads_of(const CUlaunchConfig *config)
+{
+    return (uint64_t)config->blockDimX * config->blockDimY * config->blockDimZ;
+}
+
+/* A function and a launch of it, for the two calls about clusters. */
+static CUresult enter_config(const void *out, CUfunction func, const CUlaunchConfig *config,
+                             shim_context **c, shim_function **f)
+{
+    bool arguments = out != NULL && config != NULL &&
+                     (config->numAttrs == 0 || config->attrs != NULL) && threads_of(config) > 0 &&
+                     threads_of(config) <= SHIM_DIM_XY;
+    CUresult result = shim_enter(c, arguments);
+    if (result == CUDA_SUCCESS) {
+        result = shim_function_of(*c, func, f);
+        if (result != CUDA_SUCCESS) {
+            shim_leave(*c);
+        }
+    }
+    return result;
+}
+
+CUresult CUDAAPI cuOccupancyMaxPotentialClusterSize(int *clusterSize, CUfunction func,
+                                                    const CUlaunchConfig *config)
+{
+    shim_context *c = NULL;
+    shim_function *f = NULL;
+    CUresult result = enter_config(clusterSize, func, config, &c, &f);
+    if (result == CUDA_SUCCESS) {
+        const int *required = f->required_cluster;
+        int size = required[0] * required[1] * required[2];
+        size = size > 0 ? size : (int)shim_cluster_most(f);
+        int fit = shim_occupancy_clusters(f, (int)threads_of(config), config->sharedMemBytes, 1);
+        *clusterSize = fit < size ? fit : size;
+        shim_leave(c);
+    }
+    return result;
+}
+
+CUresult CUDAAPI cuOccupancyMaxActiveClusters(int *numClusters, CUfunction func,
+                                              const CUlaunchConfig *config)
+{
+    shim_context *c = NULL;
+    shim_function *f = NULL;
+    shim_attributes a;
+    CUresult result = enter_config(numClusters, func, config, &c, &f);
+    if (result != CUDA_SUCCESS) {
+        return result;
+    }
+    result = shim_attributes_read(f, config, &a);
+    if (result == CUDA_SUCCESS && !a.clustered) {
+        result = CUDA_ERROR_INVALID_CLUSTER_SIZE;
+    }
+    unsigned size = a.cluster[0] * a.cluster[1] * a.cluster[2];
+    if (result == CUDA_SUCCESS && size > shim_cluster_most(f)) {
+        result = CUDA_ERROR_INVALID_CLUSTER_SIZE;
+    }
+    if (result == CUDA_SUCCESS) {
+        *numClusters =
+            shim_occupancy_clusters(f, (int)threads_of(config), config->sharedMemBytes, size);
+    }
+    shim_leave(c);
+    return result;
+}
+
 /* The largest CTA with the most resident threads, and the CTAs that fill the device. */
 static void best_block(const shim_function *f, CUoccupancyB2DSize shared_of, size_t shared,
                        int limit, int *grid, int *block)

@@ -76,7 +76,7 @@ typedef struct shim_device {
     hone_emu_fault fault;
     uint64_t launches, fault_from; /* launches since the fault was asked for, and from which on */
     CUresult fault_result;
-    double clock_ns; /* modelled time of all that ran */
+    double clock_ns;  /* modelled time of all that ran */
     cupti_note *note; /* what this call did, for the activity API; NULL: nobody asked */
 } shim_device;
 
@@ -111,7 +111,16 @@ typedef struct shim_function {
     hone_emu_resources resources; /* registers 0: nobody said */
     int dynamic_limit;            /* dynamic shared bytes that a launch may ask for */
     int carveout;
+    int required_cluster[3]; /* 0: none; from the PTX, or set */
+    int non_portable, cluster_policy;
 } shim_function;
+
+/* What the attributes of a launch ask for. */
+typedef struct shim_attributes {
+    unsigned cluster[3]; /* when `clustered` */
+    bool clustered, cooperative;
+    CUevent event; /* fires with the launch; NULL: none */
+} shim_attributes;
 
 /* ---- state.c: the process. ---- */
 hone_status shim_configure(const char *const *names, size_t count, hone_error *error);
@@ -129,6 +138,7 @@ CUresult shim_result(hone_status status);
 /* Note why a call failed, for hone_emu_api.last_fault. */
 CUresult shim_note(shim_device *d, CUresult result, const char *kind, const char *message);
 bool shim_result_sticks(CUresult result);
+memory_budget *shim_budget(void); /* of the process, once it has started */
 
 /* ---- handle.c: handles and objects. ---- */
 void *shim_handle_new(shim_kind kind, void *object); /* NULL when out of memory */
@@ -176,6 +186,18 @@ int shim_occupancy(const gpu *g, const shim_function *f, int threads, uint64_t d
 /* 32-bit registers that a CTA takes, by the allocation rules. */
 int shim_occupancy_registers(const shim_function *f, int threads);
 
+/* Clusters that the device holds at once; 0 when not one fits. Any SMs may hold a cluster here; on
+ * hardware its CTAs lie in one GPC, so that fewer may fit. */
+int shim_occupancy_clusters(const shim_function *f, int threads, uint64_t dynamic_shared,
+                            unsigned ctas);
+
+/* ---- attributes.c ---- */
+CUresult shim_attributes_read(const shim_function *f, const CUlaunchConfig *config,
+                              shim_attributes *out);
+unsigned shim_cluster_most(const shim_function *f); /* CTAs of a cluster */
+CUresult shim_cluster_check(const shim_function *f, const CUlaunchConfig *config,
+                            const shim_attributes *a);
+
 /* ---- compat.c: older forms of calls, for cuGetProcAddress. ---- */
 CUresult shim_compat_ctx_create_v2(CUcontext *context, unsigned flags, CUdevice device);
 CUresult shim_compat_ctx_create_v3(CUcontext *context, CUexecAffinityParam *params, int params_len,
@@ -185,6 +207,7 @@ CUresult shim_compat_get_proc_address(const char *symbol, void **pfn, int cudaVe
 
 /* ---- stream.c ---- */
 bool shim_stream_valid(const shim_context *c, CUstream stream);
+void shim_event_record(shim_context *c, CUevent event); /* one that exists, or NULL */
 /* Its number in records, of its context; 0: not one of c's. */
 uint32_t shim_stream_id(const shim_context *c, CUstream stream);
 

@@ -2,9 +2,13 @@
 #include "emulator/cupti/record.h"
 #include "emulator/driver/shim.h"
 
+#include "core/checked.h"
+
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* One process has one driver: its entry points take no state, so that this must be global. */
 static struct {
@@ -12,7 +16,8 @@ static struct {
     char (*names)[48]; /* slugs asked for; NULL: the default */
     size_t names_len;
     shim_device *devices;
-    size_t devices_len; /* 0 until started */
+    size_t devices_len;   /* 0 until started */
+    memory_budget budget; /* host memory of all devices */
 } state = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 /* HONE_OK when the running devices are just these. */
@@ -76,11 +81,44 @@ static CUresult start_device(shim_device *d, int ordinal, const char *slug)
     return CUDA_SUCCESS;
 }
 
+/* HONE_EMU_MEMORY: bytes, or with K, M or G behind. Without it three quarters of what the machine
+ * has. False when it is no size. */
+static bool read_budget(const char *text, uint64_t *out)
+{
+    static const char units[] = "KMG";
+    char *end = NULL;
+    uint64_t value = 0, unit = 1;
+
+    if (text == NULL || *text == '\0') {
+        *out = (uint64_t)sysconf(_SC_PHYS_PAGES) / 4 * 3 * (uint64_t)sysconf(_SC_PAGE_SIZE);
+        return true;
+    }
+    errno = 0;
+    value = strtoull(text, &end, 10);
+    if (*text < '0' || *text > '9' || errno != 0) {
+        return false;
+    }
+    const char *letter = *end != '\0' ? strchr(units, *end) : NULL;
+    if (letter != NULL) {
+        unit = UINT64_C(1) << (10 * (letter - units + 1));
+        end++;
+    }
+    return *end == '\0' && value > 0 && checked_mul_u64(value, unit, out);
+}
+
+memory_budget *shim_budget(void)
+{
+    return &state.budget;
+}
+
 static CUresult start(void)
 {
     static const char standard[1][48] = {"h20"};
     const char(*names)[48] = state.names != NULL ? (const char(*)[48])state.names : standard;
     size_t count = state.names != NULL ? state.names_len : 1;
+    if (!read_budget(getenv("HONE_EMU_MEMORY"), &state.budget.limit)) {
+        return CUDA_ERROR_INVALID_VALUE;
+    }
     shim_device *devices = calloc(count, sizeof *devices);
     if (devices == NULL) {
         return CUDA_ERROR_OUT_OF_MEMORY;

@@ -209,6 +209,16 @@ CUresult CUDAAPI cuEventDestroy(CUevent hEvent)
     return result;
 }
 
+void shim_event_record(shim_context *c, CUevent handle)
+{
+    event *e = handle != NULL ? shim_object_get(c, SHIM_EVENT, handle) : NULL;
+
+    if (e != NULL) {
+        e->recorded = true;
+        e->ns = c->device->clock_ns;
+    }
+}
+
 CUresult CUDAAPI cuEventRecordWithFlags(CUevent hEvent, CUstream hStream, unsigned int flags)
 {
     shim_context *c = NULL;
@@ -218,8 +228,7 @@ CUresult CUDAAPI cuEventRecordWithFlags(CUevent hEvent, CUstream hStream, unsign
     }
     event *e = shim_object_get(c, SHIM_EVENT, hEvent);
     if (e != NULL && shim_stream_valid(c, hStream)) {
-        e->recorded = true;
-        e->ns = c->device->clock_ns;
+        shim_event_record(c, hEvent);
     } else {
         result = CUDA_ERROR_INVALID_HANDLE;
     }

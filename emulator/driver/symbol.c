@@ -58,6 +58,7 @@
     X(cuInit, 2000)                                                                                \
     X(cuKernelGetFunction, 12000)                                                                  \
     X(cuKernelGetName, 12030)                                                                      \
+    X(cuLaunchCooperativeKernel, 9000)                                                             \
     X(cuLaunchHostFunc, 10000)                                                                     \
     X(cuLaunchKernel, 4000)                                                                        \
     X(cuLaunchKernelEx, 11060)                                                                     \
@@ -99,8 +100,10 @@
     X(cuModuleUnload, 2000)                                                                        \
     X(cuOccupancyMaxActiveBlocksPerMultiprocessor, 6050)                                           \
     X(cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags, 7000)                                  \
+    X(cuOccupancyMaxActiveClusters, 11070)                                                         \
     X(cuOccupancyMaxPotentialBlockSize, 6050)                                                      \
     X(cuOccupancyMaxPotentialBlockSizeWithFlags, 7000)                                             \
+    X(cuOccupancyMaxPotentialClusterSize, 11070)                                                   \
     X(cuStreamCreate, 2000)                                                                        \
     X(cuStreamCreateWithPriority, 5050)                                                            \
     X(cuStreamDestroy, 4000)                                                                       \

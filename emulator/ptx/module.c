@@ -77,7 +77,15 @@ void ptx_kernel_describe(const ptx_kernel *k, ptx_kernel_facts *out)
                               .local_bytes = k->local_bytes,
                               .params_len = k->params_len,
                               .max_threads = k->max_threads,
-                              .params_bytes = k->params_bytes};
+                              .params_bytes = k->params_bytes,
+                              .max_cluster_rank = k->max_cluster_rank,
+                              .min_ctas = k->min_ctas,
+                              .max_registers = k->max_registers,
+                              .explicit_cluster = k->explicit_cluster,
+                              .talks = k->talks,
+                              .image_bytes = k->image_bytes};
+    memcpy(out->required_threads, k->required_threads, sizeof out->required_threads);
+    memcpy(out->required_cluster, k->cluster, sizeof out->required_cluster);
     memcpy(out->param_offset, k->param_offset, sizeof out->param_offset);
     memcpy(out->param_bytes, k->param_bytes, sizeof out->param_bytes);
 }

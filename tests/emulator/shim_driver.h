@@ -104,6 +104,9 @@
     X(cuEventElapsedTime)                                                                          \
     X(cuLaunchKernel)                                                                              \
     X(cuLaunchKernelEx)                                                                            \
+    X(cuLaunchCooperativeKernel)                                                                   \
+    X(cuOccupancyMaxActiveClusters)                                                                \
+    X(cuOccupancyMaxPotentialClusterSize)                                                          \
     X(cuTensorMapEncodeTiled)                                                                      \
     X(cuTensorMapEncodeIm2col)                                                                     \
     X(cuTensorMapEncodeIm2colWide)                                                                 \

@@ -130,35 +130,6 @@ START_TEST(registers_that_do_not_fit_are_refused)
 }
 END_TEST
 
-START_TEST(launch_attributes_are_taken_but_clusters_are_not)
-{
-    shim_vectors v = shim_vectors_make(&d);
-    void *params[] = {&v.a, &v.b, &v.c, &v.n};
-    CUlaunchAttribute attribute = {.id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION,
-                                   .value.programmaticStreamSerializationAllowed = 1};
-    CUlaunchConfig config = {.gridDimX = 8,
-                             .gridDimY = 1,
-                             .gridDimZ = 1,
-                             .blockDimX = 128,
-                             .blockDimY = 1,
-                             .blockDimZ = 1,
-                             .attrs = &attribute,
-                             .numAttrs = 1};
-    SHIM_OK(&d, cuLaunchKernelEx(&config, add, params, NULL));
-    shim_vectors_check(&d, &v);
-    attribute.id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION;
-    attribute.value.clusterDim.x = attribute.value.clusterDim.y = attribute.value.clusterDim.z = 1;
-    SHIM_OK(&d, cuLaunchKernelEx(&config, add, params, NULL));
-    attribute.value.clusterDim.x = 2;
-    SHIM_GIVES(&d, CUDA_ERROR_NOT_SUPPORTED, cuLaunchKernelEx(&config, add, params, NULL));
-    attribute.id = CU_LAUNCH_ATTRIBUTE_COOPERATIVE;
-    attribute.value.cooperative = 1;
-    SHIM_GIVES(&d, CUDA_ERROR_NOT_SUPPORTED, cuLaunchKernelEx(&config, add, params, NULL));
-    config.attrs = NULL;
-    SHIM_GIVES(&d, CUDA_ERROR_INVALID_VALUE, cuLaunchKernelEx(&config, add, params, NULL));
-}
-END_TEST
-
 /* Make the add run past the end of c. */
 static void overrun(shim_vectors *v)
 {
@@ -362,7 +333,6 @@ int main(void)
                         ARRAY_LEN(shapes));
     tcase_add_test(tests, shared_memory_past_48_kib_must_be_asked_for);
     tcase_add_test(tests, registers_that_do_not_fit_are_refused);
-    tcase_add_test(tests, launch_attributes_are_taken_but_clusters_are_not);
     tcase_add_test(tests, a_fault_sticks_to_the_context_until_a_reset);
     tcase_add_test(tests, a_fault_says_what_where_and_who);
     tcase_add_test(tests, a_value_that_nobody_wrote_is_reported_where_it_counts);
