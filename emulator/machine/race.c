@@ -163,12 +163,8 @@ void race_end(run_state *run)
     if (b == NULL) {
         return;
     }
-    for (uint32_t n = 0; n < b->global.capacity; n++) {
-        race_page_free(&b->global.pages[n]);
-    }
+    race_page_forget_global(b);
     race_words_clear(&b->words);
-    free(b->global.keys);
-    free(b->global.pages);
     free(b->records);
     free(b->sets);
     free(b->members);

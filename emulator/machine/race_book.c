@@ -181,7 +181,10 @@ static void keep_used(sweep *s)
         }
     }
     for (uint32_t n = 0; n < s->b->global.capacity; n++) {
-        keep_page(s, &s->b->global.pages[n]);
+        race_chunk *c = s->b->global.chunks[n];
+        for (uint32_t k = 0; c != NULL && k < RACE_CHUNK / RACE_PAGE; k++) {
+            keep_page(s, &c->pages[k]);
+        }
     }
 }
 

@@ -6,32 +6,31 @@
 #include <stdlib.h>
 #include <string.h>
 
-bool race_page_ready(run_state *run, race_page *p, bool lanes)
+/* Of shared memory. */
+bool race_page_ready(run_state *run, race_page *p)
 {
-    uint32_t units = RACE_PAGE >> p->shift;
+    uint32_t units = RACE_PAGE >> 2;
 
     if (p->write != NULL) {
         return true;
     }
     p->shift = 2;
-    units = RACE_PAGE >> 2;
-    p->write = calloc(units, 2 * sizeof *p->write + (lanes ? 2 : 0));
+    p->own = true;
+    p->write = calloc(units, 2 * sizeof *p->write + 2);
     if (p->write == NULL) {
         race_out_of_memory(run);
         return false;
     }
     p->read = p->write + units;
-    if (lanes) {
-        p->writer = (uint8_t *)(p->read + units);
-        p->reader = p->writer + units;
-    }
+    p->writer = (uint8_t *)(p->read + units);
+    p->reader = p->writer + units;
     return true;
 }
 
 bool race_page_refine(run_state *run, race_page *p, uint8_t shift)
 {
     uint32_t units = RACE_PAGE >> shift, by = (uint32_t)p->shift - shift;
-    race_page finer = {.shift = shift};
+    race_page finer = {.shift = shift, .own = true};
 
     if (shift >= p->shift) {
         return true;
@@ -52,20 +51,22 @@ bool race_page_refine(run_state *run, race_page *p, uint8_t shift)
             finer.reader[n] = p->reader[n >> by];
         }
     }
-    free(p->write);
+    race_page_free(p);
     *p = finer;
     return true;
 }
 
 void race_page_free(race_page *p)
 {
-    free(p->write);
+    if (p->own) {
+        free(p->write);
+    }
     *p = (race_page){.shift = 2};
 }
 
-/* ---- Pages of global memory ---------------------------------------------------------------- */
+/* ---- Global memory ------------------------------------------------------------------------- */
 
-static uint32_t page_place(const race_pages *t, uint64_t key)
+static uint32_t chunk_place(const race_chunks *t, uint64_t key)
 {
     uint32_t at = (uint32_t)(key * UINT64_C(0x9E3779B97F4A7C15) >> 32) & (t->capacity - 1);
 
@@ -75,47 +76,90 @@ static uint32_t page_place(const race_pages *t, uint64_t key)
     return at;
 }
 
-static bool more_pages(race_pages *t, run_state *run)
+static bool more_chunks(race_chunks *t, run_state *run)
 {
-    race_pages old = *t;
-    uint32_t capacity = old.capacity != 0 ? old.capacity * 2 : 256;
+    race_chunks old = *t;
+    uint32_t capacity = old.capacity != 0 ? old.capacity * 2 : 64;
 
-    *t = (race_pages){.capacity = capacity, .len = old.len};
+    *t = (race_chunks){.capacity = capacity, .len = old.len};
     t->keys = calloc(capacity, sizeof *t->keys);
-    t->pages = calloc(capacity, sizeof *t->pages);
-    if (t->keys == NULL || t->pages == NULL) {
+    t->chunks = calloc(capacity, sizeof(race_chunk *));
+    if (t->keys == NULL || t->chunks == NULL) {
         free(t->keys);
-        free(t->pages);
+        free(t->chunks);
         *t = old;
         race_out_of_memory(run);
         return false;
     }
     for (uint32_t n = 0; n < old.capacity; n++) {
         if (old.keys[n] != 0) {
-            uint32_t at = page_place(t, old.keys[n]);
+            uint32_t at = chunk_place(t, old.keys[n]);
             t->keys[at] = old.keys[n];
-            t->pages[at] = old.pages[n];
+            t->chunks[at] = old.chunks[n];
         }
     }
     free(old.keys);
-    free(old.pages);
+    free(old.chunks);
     return true;
+}
+
+static race_chunk *new_chunk(run_state *run)
+{
+    race_chunk *c = calloc(1, sizeof *c);
+
+    if (c == NULL) {
+        race_out_of_memory(run);
+        return NULL;
+    }
+    for (uint32_t n = 0; n < RACE_CHUNK / RACE_PAGE; n++) {
+        race_page *p = &c->pages[n];
+        p->shift = RACE_WIDE;
+        p->write = c->units + n * 2 * (RACE_PAGE >> RACE_WIDE);
+        p->read = p->write + (RACE_PAGE >> RACE_WIDE);
+    }
+    return c;
+}
+
+static race_chunk *find_chunk(race_chunks *t, run_state *run, uint64_t key)
+{
+    if (t->len * 2 >= t->capacity && !more_chunks(t, run)) {
+        return NULL;
+    }
+    uint32_t at = chunk_place(t, key);
+    if (t->keys[at] == 0) {
+        t->chunks[at] = new_chunk(run);
+        if (t->chunks[at] == NULL) {
+            return NULL;
+        }
+        t->keys[at] = key;
+        t->len++;
+    }
+    t->last_key = key;
+    t->last = t->chunks[at];
+    return t->last;
 }
 
 race_page *race_page_global(race_book *b, run_state *run, uint64_t address)
 {
-    race_pages *t = &b->global;
-    uint64_t key = address / RACE_PAGE + 1;
+    race_chunks *t = &b->global;
+    uint64_t key = address / RACE_CHUNK + 1;
+    race_chunk *c = key == t->last_key ? t->last : find_chunk(t, run, key);
 
-    if (t->len * 2 >= t->capacity && !more_pages(t, run)) {
-        return NULL;
+    return c != NULL ? &c->pages[address % RACE_CHUNK / RACE_PAGE] : NULL;
+}
+
+void race_page_forget_global(race_book *b)
+{
+    for (uint32_t n = 0; n < b->global.capacity; n++) {
+        race_chunk *c = b->global.chunks[n];
+        for (uint32_t k = 0; c != NULL && k < RACE_CHUNK / RACE_PAGE; k++) {
+            race_page_free(&c->pages[k]);
+        }
+        free(c);
     }
-    uint32_t at = page_place(t, key);
-    if (t->keys[at] == 0) {
-        t->keys[at] = key;
-        t->len++;
-    }
-    return race_page_ready(run, &t->pages[at], false) ? &t->pages[at] : NULL;
+    free(b->global.keys);
+    free(b->global.chunks);
+    b->global = (race_chunks){0};
 }
 
 /* ---- The rule ------------------------------------------------------------------------------ */
@@ -190,6 +234,13 @@ static bool reads_allow(race_visit *v, uint32_t value)
     return true;
 }
 
+/* Done by this warp since its lanes last met. */
+static bool own_now(const race_visit *v, uint32_t id)
+{
+    const race_record *r = &v->book->records[id];
+    return id != 0 && r->agent == v->agent && r->time == v->time && r->cluster == v->state->number;
+}
+
 /* What becomes of a word's state, or false and the access that stands against it. */
 static bool decide(race_visit *v, uint32_t write, uint32_t read)
 {
@@ -204,6 +255,8 @@ static bool decide(race_visit *v, uint32_t write, uint32_t read)
     v->seen_write = write;
     v->seen_read = read;
     v->seen = true;
+    v->calm = v->owner == NULL || v->task != NULL ||
+              (!own_now(v, write) && !own_now(v, (read & RACE_SET) != 0 ? 0 : read & RACE_INDEX));
     return true;
 }
 
@@ -228,13 +281,6 @@ static uint32_t run_of(const uint32_t *write, const uint32_t *read, uint32_t n)
 }
 
 /* ---- Between the lanes of a warp ----------------------------------------------------------- */
-
-/* Done by this warp since its lanes last met. */
-static bool own_now(const race_visit *v, uint32_t id)
-{
-    const race_record *r = &v->book->records[id];
-    return id != 0 && r->agent == v->agent && r->time == v->time && r->cluster == v->state->number;
-}
 
 static bool lanes_differ(const uint8_t *a, const uint8_t *lanes, uint32_t n, uint32_t *at)
 {
@@ -313,8 +359,10 @@ bool race_visit_units(race_visit *v, race_page *p, uint32_t first, uint32_t n, c
             }
             note_lanes(v, p, first + k, len, lanes + k);
         }
-        for (uint32_t j = 0; j < len; j++) {
+        for (uint32_t j = 0; j < len && v->next_write != v->seen_write; j++) {
             write[k + j] = v->next_write;
+        }
+        for (uint32_t j = 0; j < len && v->next_read != v->seen_read; j++) {
             read[k + j] = v->next_read;
         }
     }

@@ -10,8 +10,10 @@
 #include "emulator/machine/race.h"
 
 enum {
-    RACE_PAGE = 1024, /* bytes of memory that one page of shadow covers */
-    RACE_SLOTS = 24,  /* bulk operations of a warp that are told apart while in flight */
+    RACE_CHUNK = 1 << 16, /* bytes of global memory whose shadow is allocated together */
+    RACE_PAGE = 1024,     /* bytes of memory that one page of shadow covers */
+    RACE_WIDE = 4,        /* log2 of the bytes of a unit of global memory */
+    RACE_SLOTS = 24,      /* bulk operations of a warp that are told apart while in flight */
     RACE_AGENTS = 4000,
     RACE_CACHE = 16,    /* records of a warp that are found again without a search */
     RACE_MOVES = 1024,  /* likewise of read sets */
@@ -55,19 +57,29 @@ typedef struct race_set {
     uint32_t first, len; /* in the book's members */
 } race_set;
 
-/* Shadow of RACE_PAGE bytes in units of 1 << shift bytes: 4, or less once accesses of less than a
- * word have met there. Lanes are kept for shared memory alone. */
+/* Shadow of RACE_PAGE bytes in units of 1 << shift bytes. Shared memory begins with words, global
+ * memory, of which there is much, with 16 bytes; both are refined where accesses of less meet.
+ * Lanes are kept for shared memory alone. */
 typedef struct race_page {
     uint32_t *write, *read;
     uint8_t *writer, *reader;
     uint8_t shift;
+    bool own; /* the units have an allocation of their own: at write */
 } race_page;
 
-typedef struct race_pages { /* of global memory, by address; a hash with free places */
-    uint64_t *keys;         /* page number + 1 */
-    race_page *pages;
+/* Shadow of RACE_CHUNK bytes of global memory: pages, and behind them their units while wide. */
+typedef struct race_chunk {
+    race_page pages[RACE_CHUNK / RACE_PAGE];
+    uint32_t units[2 * RACE_CHUNK >> RACE_WIDE];
+} race_chunk;
+
+typedef struct race_chunks { /* by address; a hash with free places */
+    uint64_t *keys;          /* chunk number + 1 */
+    race_chunk **chunks;
     uint32_t len, capacity;
-} race_pages;
+    uint64_t last_key; /* found last */
+    race_chunk *last;
+} race_chunks;
 
 typedef struct race_words { /* clocks of words that order flows through */
     uint64_t *keys;         /* key + 1 */
@@ -101,7 +113,7 @@ struct race_book {
         uint32_t old, record, made;
     } moves[RACE_MOVES];
     race_state *states;
-    race_pages global;
+    race_chunks global;
     race_words words;
     uint64_t *linear; /* CTA of each cluster's each rank */
     uint32_t clusters, linear_capacity;
@@ -148,7 +160,8 @@ typedef struct race_visit {
     bool together; /* all lanes read at once: who did is not kept */
     uint32_t record, agent, time;
     uint32_t seen_write, seen_read, next_write, next_read;
-    bool seen;
+    bool seen, calm; /* calm: what was seen is not of this warp since its lanes last met */
+    race_page *page; /* at `base` */
     /* the access that it conflicts with, where, and how */
     uint32_t against, unit, lane, other; /* lanes: RACE_NOBODY where it could be any */
     bool unfenced, between_lanes;
@@ -182,7 +195,8 @@ void race_words_clear(race_words *t);
 
 /* race_shadow.c */
 race_page *race_page_global(race_book *b, run_state *run, uint64_t address);
-bool race_page_ready(run_state *run, race_page *p, bool lanes);
+void race_page_forget_global(race_book *b);
+bool race_page_ready(run_state *run, race_page *p);
 bool race_page_refine(run_state *run, race_page *p, uint8_t shift);
 void race_page_free(race_page *p);
 bool race_ordered(const race_visit *v, uint32_t record);

@@ -26,7 +26,7 @@ static race_page *page_at(race_visit *v, uint64_t at)
         return race_page_global(v->book, s->run, at);
     }
     race_page *p = &s->shared[v->owner->rank * s->shared_pages + at / RACE_PAGE];
-    return race_page_ready(s->run, p, true) ? p : NULL;
+    return race_page_ready(s->run, p) ? p : NULL;
 }
 
 /* Lanes of the units from `at` on; a unit that several lanes share is nobody's. */
@@ -49,6 +49,15 @@ static const uint8_t *lanes_of(const race_visit *v, const run_of_lanes *r, uint6
     return lanes;
 }
 
+/* The page's units are no longer than the parts that are touched. */
+static bool fine_enough(const race_visit *v, race_page *p, uint64_t ends)
+{
+    uint32_t aligned = (uint32_t)__builtin_ctzll(ends);
+
+    return aligned >= p->shift ||
+           race_page_refine(v->state->run, p, aligned >= 2 ? 2 : (uint8_t)aligned);
+}
+
 static bool touch_run(race_visit *v, const run_of_lanes *r)
 {
     uint8_t lanes[RACE_PAGE];
@@ -57,11 +66,11 @@ static bool touch_run(race_visit *v, const run_of_lanes *r)
         race_page *p = page_at(v, at);
         v->base = at / RACE_PAGE * RACE_PAGE;
         next = v->base + RACE_PAGE < end ? v->base + RACE_PAGE : end;
+        v->page = p;
         if (p == NULL) {
             return false;
         }
-        if (((at | next) & ((UINT64_C(1) << p->shift) - 1)) != 0 &&
-            !race_page_refine(v->state->run, p, (uint8_t)__builtin_ctzll(at | next))) {
+        if (!fine_enough(v, p, at | next)) {
             return false;
         }
         uint32_t units = (uint32_t)(next - at) >> p->shift;
@@ -96,6 +105,50 @@ static uint32_t own_record(race_state *s, race_warp *r, const warp *w, const rac
     return c->id;
 }
 
+/* Who touched them: what race_visit_units would note. */
+static void note_seen(const race_visit *v, const run_of_lanes *r, uint32_t first, uint32_t units)
+{
+    uint8_t *who = (v->kind == RACE_WRITE ? v->page->writer : v->page->reader) + first;
+    uint32_t each = (uint32_t)__builtin_ctz(r->each), shift = v->page->shift;
+
+    if (v->together || v->kind == RACE_ATOMIC || r->many || each < shift) {
+        bool many = r->many && v->kind == RACE_READ && !v->together;
+        memset(who, many ? RACE_MANY : RACE_NOBODY, units);
+        return;
+    }
+    for (uint32_t k = 0; k < units; k++) {
+        who[k] = (uint8_t)(r->lane + (k << shift >> each));
+    }
+}
+
+/* Units like those that were seen before, in the same page: most of a strided access. */
+static bool touch_seen(const race_visit *v, const run_of_lanes *r)
+{
+    const race_page *p = v->page;
+    uint64_t from = r->at - v->base;
+    uint32_t differs = 0;
+
+    if (!v->seen || !v->calm || p == NULL || from + r->bytes > RACE_PAGE ||
+        ((r->at | r->bytes) & ((UINT64_C(1) << p->shift) - 1)) != 0) {
+        return false;
+    }
+    uint32_t first = (uint32_t)from >> p->shift, end = first + ((uint32_t)r->bytes >> p->shift);
+    for (uint32_t k = first; k < end; k++) {
+        differs |= (p->write[k] ^ v->seen_write) | (p->read[k] ^ v->seen_read);
+    }
+    if (differs != 0) {
+        return false;
+    }
+    if (v->owner != NULL && v->task == NULL) {
+        note_seen(v, r, first, end - first);
+    }
+    for (uint32_t k = first; k < end; k++) {
+        p->write[k] = v->next_write;
+        p->read[k] = v->next_read;
+    }
+    return true;
+}
+
 /* Runs of lanes that touch memory side by side, one after the other. */
 static bool touch_lanes(race_visit *v, const uint64_t at[MACHINE_LANES], uint32_t mask,
                         uint32_t bytes)
@@ -111,12 +164,12 @@ static bool touch_lanes(race_visit *v, const uint64_t at[MACHINE_LANES], uint32_
             r.many |= repeats;
             continue;
         }
-        if (r.bytes != 0 && !touch_run(v, &r)) {
+        if (r.bytes != 0 && !touch_seen(v, &r) && !touch_run(v, &r)) {
             return false;
         }
         r = (run_of_lanes){.at = at[lane], .bytes = bytes, .lane = lane, .each = bytes};
     }
-    return r.bytes == 0 || touch_run(v, &r);
+    return r.bytes == 0 || touch_seen(v, &r) || touch_run(v, &r);
 }
 
 static bool is_dense(const uint64_t at[MACHINE_LANES], uint32_t mask, uint32_t bytes)
