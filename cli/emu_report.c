@@ -74,28 +74,48 @@ static void index_text(const emu_options *o, uint64_t cta, char *text, size_t ca
              cta / o->grid[0] % o->grid[1], cta / o->grid[0] / o->grid[1]);
 }
 
+/* The buffer that an address lies in or near: what is out of bounds is mostly just behind one. */
+static void near_text(const emu_session *s, uint64_t address, char *text, size_t capacity)
+{
+    enum { NEAR = 1 << 20 };
+    int64_t least = NEAR;
+
+    text[0] = '\0';
+    for (size_t n = 0; n < s->o->memory_len; n++) {
+        const launch_argument *a = s->o->memory[n];
+        int64_t offset = (int64_t)(address - s->address[n]);
+        int64_t apart = offset < 0 ? -offset : offset - (int64_t)a->bytes + 1;
+        if (a->kind == LAUNCH_BUFFER && s->address[n] != 0 && apart < least) {
+            least = apart;
+            snprintf(text, capacity, "byte %" PRId64 " of buffer %s, which has %" PRIu64, offset,
+                     a->name, a->bytes);
+        }
+    }
+}
+
 void emu_report_fault(const emu_session *s, const emu_code *c, json_t *root)
 {
     const hone_emu_fault *f = &s->fault;
-    char place[512], cta[64];
+    char place[512], cta[64], near[160];
 
+    near_text(s, f->address, near, sizeof near);
     place_text(s->o, f, place, sizeof place);
     index_text(s->o, f->cta, cta, sizeof cta);
     if (root != NULL) {
         json_object_set_new(root, "fault",
-                            json_pack("{s:s, s:s, s:i, s:s, s:i, s:s, s:I, s:i, s:i, s:I}", "kind",
-                                      f->kind, "message", f->message, "ptx_line", f->ptx_line,
-                                      "source", shown_path(s->o, f->source), "source_line",
-                                      f->source_line, "place", place, "cta", (json_int_t)f->cta,
-                                      "warp", f->warp, "lane", f->lane, "address",
-                                      (json_int_t)f->address));
+                            json_pack("{s:s, s:s, s:i, s:s, s:i, s:s, s:I, s:i, s:i, s:I, s:s}",
+                                      "kind", f->kind, "message", f->message, "ptx_line",
+                                      f->ptx_line, "source", shown_path(s->o, f->source),
+                                      "source_line", f->source_line, "place", place, "cta",
+                                      (json_int_t)f->cta, "warp", f->warp, "lane", f->lane,
+                                      "address", (json_int_t)f->address, "near", near));
         return;
     }
     printf("%s: %s\n  at %s, CTA (%s), warp %d", f->kind, f->message, place, cta, f->warp);
     if (f->lane >= 0 && f->lane < 32) {
         printf(", lane %d", f->lane);
     }
-    printf("\n");
+    printf("%s%s\n", near[0] != '\0' ? "\n  the address is " : "", near);
     print_source(s->o, c, f);
     printf("  PTX:\n");
     emu_print_around(c->ptx, f->ptx_line, 2);
