@@ -55,6 +55,7 @@ hone_status emu_entry_of_ptx(const char *file, const char *ptx, const char *want
 typedef struct emu_headers {
     char **names;
     char **texts;
+    char **paths; /* "" for one that is built in */
     size_t len, capacity;
 } emu_headers;
 hone_status emu_headers_collect(const emu_options *o, const char *text, emu_headers *out,

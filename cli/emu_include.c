@@ -1,8 +1,9 @@
 /* emu_include.c - what a CUDA file includes, directly or through headers, gathered in memory: the
  * compile worker reads no files.
  *
- * Looked for beside the file, in the folders of -I, among the project's own device headers, and in
- * the toolkit. What is not found is left to the compiler, which may not need it. */
+ * Looked for beside what includes it, beside the file, in the folders of -I, among the project's
+ * own device headers, and in the toolkit. What is not found is left to the compiler, which may not
+ * need it. */
 #include "cli/emu.h"
 
 #include <stdio.h>
@@ -17,9 +18,11 @@ void emu_headers_free(emu_headers *h)
     for (size_t n = 0; n < h->len; n++) {
         free(h->names[n]);
         free(h->texts[n]);
+        free(h->paths[n]);
     }
     free(h->names);
     free(h->texts);
+    free(h->paths);
     *h = (emu_headers){.len = 0};
 }
 
@@ -52,11 +55,11 @@ static bool has_header(const emu_headers *h, const char *name, size_t len)
     return false;
 }
 
-static bool is_there(const char *folder, size_t folder_len, const char *name, size_t len,
+static bool is_there(const char *folder, size_t folder_bytes, const char *name, size_t len,
                      char path[PATH_BYTES])
 {
-    int n = snprintf(path, PATH_BYTES, "%.*s%s%.*s", (int)folder_len, folder,
-                     folder_len > 0 ? "/" : "", (int)len, name);
+    int n = snprintf(path, PATH_BYTES, "%.*s%s%.*s", (int)folder_bytes, folder,
+                     folder_bytes > 0 ? "/" : "", (int)len, name);
     return n > 0 && n < PATH_BYTES && access(path, R_OK) == 0;
 }
 
@@ -79,18 +82,27 @@ static bool in_toolkit(const char *name, size_t len, char path[PATH_BYTES])
     return false;
 }
 
-static hone_status find_text(const emu_options *o, const char *name, size_t len, char **out,
-                             hone_error *error)
+/* The folder of a path is what comes before its last slash. */
+static size_t folder_len(const char *path)
 {
-    const char *slash = strrchr(o->file, '/');
+    const char *slash = strrchr(path, '/');
+    return slash != NULL ? (size_t)(slash - path) : 0;
+}
+
+/* The text of a header that `from` includes, and where it lies: "" when it is built in. *out stays
+ * NULL when it is not found. */
+static hone_status find_text(const emu_options *o, const char *from, const char *name, size_t len,
+                             char path[PATH_BYTES], char **out, hone_error *error)
+{
     const char *own = templates_header(name, len);
-    char path[PATH_BYTES];
-    bool found = is_there(o->file, slash != NULL ? (size_t)(slash - o->file) : 0, name, len, path);
+    bool found = is_there(from, folder_len(from), name, len, path) ||
+                 is_there(o->file, folder_len(o->file), name, len, path);
 
     for (size_t n = 0; !found && n < o->includes_len; n++) {
         found = is_there(o->includes[n], strlen(o->includes[n]), name, len, path);
     }
     if (!found && own != NULL) {
+        path[0] = '\0';
         *out = strdup(own);
         return *out != NULL ? HONE_OK : status_set(error, HONE_NO_MEMORY, NULL, 0, "a header");
     }
@@ -98,31 +110,40 @@ static hone_status find_text(const emu_options *o, const char *name, size_t len,
     return found ? emu_read_file(path, out, NULL, error) : HONE_OK;
 }
 
-static hone_status add(emu_headers *h, const char *name, size_t len, char *text, hone_error *error)
+static bool grow(char ***list, size_t more)
 {
+    char **grown = realloc(*list, more * sizeof *grown);
+
+    *list = grown != NULL ? grown : *list;
+    return grown != NULL;
+}
+
+/* Takes `text` over. */
+static hone_status add(emu_headers *h, const char *name, size_t len, char *text, const char *path,
+                       hone_error *error)
+{
+    size_t more = h->capacity * 2 + 32;
+
     if (h->len == h->capacity) {
-        size_t more = h->capacity * 2 + 32;
-        char **names = realloc(h->names, more * sizeof *names);
-        h->names = names != NULL ? names : h->names;
-        char **texts = realloc(h->texts, more * sizeof *texts);
-        h->texts = texts != NULL ? texts : h->texts;
-        if (names == NULL || texts == NULL) {
+        if (!grow(&h->names, more) || !grow(&h->texts, more) || !grow(&h->paths, more)) {
+            free(text);
             return status_set(error, HONE_NO_MEMORY, NULL, 0, "a list of headers");
         }
         h->capacity = more;
     }
     h->names[h->len] = strndup(name, len);
-    if (h->names[h->len] == NULL) {
-        return status_set(error, HONE_NO_MEMORY, NULL, 0, "a header's name");
-    }
+    h->paths[h->len] = strdup(path);
     h->texts[h->len++] = text;
-    return HONE_OK;
+    return h->names[h->len - 1] != NULL && h->paths[h->len - 1] != NULL
+               ? HONE_OK
+               : status_set(error, HONE_NO_MEMORY, NULL, 0, "a header's name");
 }
 
-static hone_status add_from(const emu_options *o, const char *text, emu_headers *h,
-                            hone_error *error)
+static hone_status add_from(const emu_options *o, const char *from, const char *text,
+                            emu_headers *h, hone_error *error)
 {
     hone_status status = HONE_OK;
+    char path[PATH_BYTES];
     char *found = NULL;
     size_t len = 0;
 
@@ -135,14 +156,13 @@ static hone_status add_from(const emu_options *o, const char *text, emu_headers 
             return status_set(error, HONE_LIMIT, o->file, 0, "includes over %d headers",
                               HEADERS_MOST);
         }
-        TRY(find_text(o, name, len, &found, error));
+        found = NULL;
+        TRY(find_text(o, from, name, len, path, &found, error));
         if (found != NULL) {
-            TRY(add(h, name, len, found, error));
-            found = NULL;
+            TRY(add(h, name, len, found, path, error));
         }
     }
 done:
-    free(found);
     return status;
 }
 
@@ -152,9 +172,9 @@ hone_status emu_headers_collect(const emu_options *o, const char *text, emu_head
     hone_status status = HONE_OK;
     emu_headers h = {.len = 0};
 
-    TRY(add_from(o, text, &h, error));
+    TRY(add_from(o, o->file, text, &h, error));
     for (size_t n = 0; n < h.len; n++) { /* the list grows while it is walked */
-        TRY(add_from(o, h.texts[n], &h, error));
+        TRY(add_from(o, h.paths[n], h.texts[n], &h, error));
     }
     *out = h;
     h = (emu_headers){.len = 0};
