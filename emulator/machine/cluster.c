@@ -3,6 +3,7 @@
 #include "emulator/machine/async.h"
 #include "emulator/machine/copy.h"
 #include "emulator/machine/mbarrier.h"
+#include "emulator/machine/tensor_map_use.h"
 #include "emulator/exec/wgmma.h"
 
 #include <stdio.h>
@@ -80,6 +81,7 @@ static void begin_cta(cta *t, const machine_launch *l)
     }
     memset(t->shared_shadow, 0, t->shared_bytes);
     mbarrier_forget(t);
+    tensor_map_forget(t);
     for (uint32_t n = 0; n < t->warps_len; n++) {
         begin_warp(&t->warps[n], threads_of(l));
     }
@@ -179,6 +181,7 @@ static void close_cta(cta *t)
         race_clock_free(&t->barriers[id].clock);
     }
     mbarrier_close(t);
+    tensor_map_close(t);
     free(t->warps);
     free(t->shared);
     free(t->shared_shadow);

@@ -118,6 +118,7 @@ hone_status machine_run(const machine_launch *launch, hone_emu_counters *counter
     hone_status status = HONE_OK;
 
     TRY(check_launch(launch, error));
+    memory_begin_epoch(launch->memory);
     TRY(machine_open_run(&run, launch, error));
     TRY(run_grid(&run, error));
     TRY(gather(&run, counters, error));

@@ -33,10 +33,11 @@ typedef struct machine_run_state run_state;
 typedef struct machine_operands machine_operands;
 typedef struct cta cta;
 typedef struct cluster cluster;
-typedef struct mbarrier_table mbarrier_table; /* mbarrier.h */
-typedef struct async_op async_op;             /* async.h */
-typedef struct wgmma_pending wgmma_pending;   /* exec/wgmma.c */
-typedef struct race_state race_state;         /* race.h */
+typedef struct mbarrier_table mbarrier_table;   /* mbarrier.h */
+typedef struct async_op async_op;               /* async.h */
+typedef struct tensor_map_seen tensor_map_seen; /* tensor_map_use.h */
+typedef struct wgmma_pending wgmma_pending;     /* exec/wgmma.c */
+typedef struct race_state race_state;           /* race.h */
 typedef struct race_clock race_clock;
 typedef struct race_task race_task;
 typedef struct counters_sample counters_sample; /* counters.h */
@@ -228,6 +229,7 @@ struct cta {
     uint32_t registers_free; /* of each lane of a warp, summed over warps */
     cta_barrier barriers[MACHINE_BARRIERS];
     mbarrier_table *mbarriers; /* NULL until the first one */
+    tensor_map_seen *maps;     /* as this CTA knows them; NULL until the first one */
     bool marked; /* shadow bytes may say more than written or not: see access_unmarked */
 };
 

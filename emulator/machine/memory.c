@@ -27,7 +27,7 @@ typedef struct block {
 } block;
 
 struct device_memory {
-    uint64_t capacity, used;
+    uint64_t capacity, used, epoch;
     memory_budget *budget; /* NULL: whatever the host has */
     uint64_t charged;      /* of it, by this memory */
     uint8_t *arena, *shadow;
@@ -373,4 +373,14 @@ void memory_info(const device_memory *m, uint64_t *used, uint64_t *capacity)
 {
     *used = m->used;
     *capacity = m->capacity;
+}
+
+void memory_begin_epoch(device_memory *m)
+{
+    m->epoch++;
+}
+
+uint64_t memory_epoch(const device_memory *m)
+{
+    return m->epoch;
 }

@@ -57,6 +57,9 @@ hone_status memory_fill(device_memory *m, uint64_t address, uint32_t value, uint
                         uint64_t count, hone_error *error);
 hone_status memory_copy(device_memory *m, uint64_t to, uint64_t from, uint64_t bytes,
                         hone_error *error); /* shadow travels along */
+/* Launches are numbered from 1, so that what one changed is told from what was there before. */
+void memory_begin_epoch(device_memory *m);
+uint64_t memory_epoch(const device_memory *m);
 void memory_info(const device_memory *m, uint64_t *used, uint64_t *capacity);
 
 #endif

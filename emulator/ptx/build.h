@@ -217,6 +217,7 @@ bool ptx_decode_async_store(ptx_builder *b, ptx_form *f);
 bool ptx_decode_async_reduction(ptx_builder *b, ptx_form *f);
 bool ptx_decode_fence(ptx_builder *b, ptx_form *f);
 bool ptx_decode_prefetch(ptx_builder *b, ptx_form *f);
+bool ptx_decode_tensormap_fence(ptx_builder *b, ptx_form *f); /* fence.proxy.tensormap:: */
 bool ptx_decode_tensormap(ptx_builder *b, ptx_form *f);
 bool ptx_decode_wgmma(ptx_builder *b, ptx_form *f);
 bool ptx_decode_stmatrix(ptx_builder *b, ptx_form *f);

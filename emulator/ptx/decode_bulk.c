@@ -271,6 +271,9 @@ bool ptx_decode_async_reduction(ptx_builder *b, ptx_form *f)
 /* fence.proxy.async, with or without a space or a direction: all of them order all. */
 bool ptx_decode_fence(ptx_builder *b, ptx_form *f)
 {
+    if (ptx_form_has(f, "tensormap::generic")) {
+        return ptx_decode_tensormap_fence(b, f);
+    }
     if (!ptx_form_has(f, "proxy") || ptx_form_has(f, "alias")) {
         return ptx_decode_nothing(b, f);
     }

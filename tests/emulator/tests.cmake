@@ -38,3 +38,7 @@ foreach(module exec_matrix calls)
 endforeach()
 hone_test(emulator block_scale LINK hone_emulator hone_core)
 hone_run(emulator block_scale_full test_emulator_block_scale LABELS slow TIMEOUT 900 SET HONE_TENSOR_CASES=100000)
+
+# Boxes of tensors, and the same over more of them.
+hone_test(emulator tensor_copy LINK hone_emulator hone_core ${CMAKE_DL_LIBS} SOURCES emulator/ptx_bench.c emulator/tensor_bench.c)
+hone_run(emulator tensor_copy_full test_emulator_tensor_copy LABELS slow TIMEOUT 900 SET HONE_TENSOR_CASES=20000)
