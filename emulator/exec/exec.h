@@ -75,6 +75,7 @@ void exec_cluster_wait(warp *w, const instruction *i, uint32_t mask);
 void exec_mapa(warp *w, const instruction *i, uint32_t mask);
 void exec_getctarank(warp *w, const instruction *i, uint32_t mask);
 void exec_setmaxnreg(warp *w, const instruction *i, uint32_t mask);
+void exec_yield(warp *w, const instruction *i, uint32_t mask);
 void exec_nothing(warp *w, const instruction *i, uint32_t mask);
 void exec_warp_sync(warp *w, const instruction *i, uint32_t mask);
 void exec_trap(warp *w, const instruction *i, uint32_t mask);

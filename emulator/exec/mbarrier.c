@@ -202,6 +202,8 @@ void exec_mbarrier_wait(warp *w, const instruction *i, uint32_t mask)
         taint_set(w, i->o[0], 0, mask);
     }
     if (passed != mask) {
+        w->polling = i;
+        w->polled_at = p.at[machine_lowest(mask & ~passed)];
         w->yields = true;
         w->polled = w->cta->cluster->changes;
         w->run->counters.waits++;

@@ -14,6 +14,13 @@ void exec_nothing(warp *w, const instruction *i, uint32_t mask)
     }
 }
 
+void exec_yield(warp *w, const instruction *i, uint32_t mask)
+{
+    (void)i;
+    (void)mask;
+    w->yields = true;
+}
+
 /* The lanes are together already. */
 void exec_warp_sync(warp *w, const instruction *i, uint32_t mask)
 {

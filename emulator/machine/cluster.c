@@ -281,7 +281,12 @@ static void describe(const warp *w, char *text, size_t capacity)
     while (id < MACHINE_WAITS && (w->waits[id] >> lane & 1) == 0) {
         id++;
     }
-    if (w->blocked == 0) {
+    const mbarrier *b = w->polls > 0 ? mbarrier_at(w->cta, w->polled_at) : NULL;
+    if (w->blocked == 0 && b != NULL) {
+        char state[80];
+        mbarrier_describe(b, state, sizeof state);
+        snprintf(text, capacity, "line %d %s", w->polling->line, state);
+    } else if (w->blocked == 0) {
         snprintf(text, capacity, "line %d", i->line);
     } else if (id == MACHINE_WAIT_REGISTERS) {
         snprintf(text, capacity, "line %d %u registers (%u free)", i->line,
@@ -290,8 +295,12 @@ static void describe(const warp *w, char *text, size_t capacity)
         snprintf(text, capacity, "line %d the cluster's barrier (%u of %u)", i->line,
                  w->cta->cluster->arrived, w->cta->cluster->live);
     } else {
-        snprintf(text, capacity, "line %d barrier %u (%u of %u)", i->line, id,
-                 w->cta->barriers[id].arrived, barrier_expects(w->cta, id));
+        char rest[40] = ""; /* of the warp itself */
+        if (w->arrived[id] != 0) {
+            snprintf(rest, sizeof rest, ", without lanes %08x", w->live & ~w->arrived[id]);
+        }
+        snprintf(text, capacity, "line %d barrier %u (%u of %u%s)", i->line, id,
+                 w->cta->barriers[id].arrived, barrier_expects(w->cta, id), rest);
     }
 }
 
@@ -304,7 +313,7 @@ typedef struct report {
 /* Warps of a CTA one after the other that stand at the same place are named together. */
 static void report_cta(report *r, cta *t)
 {
-    char now[120] = "", next[120] = "";
+    char now[160] = "", next[160] = "";
     uint32_t from = 0;
 
     for (uint32_t n = 0; n <= t->warps_len; n++) {
@@ -338,8 +347,11 @@ static void report_places(cluster *c, machine_fault_kind kind, const char *what)
         report_cta(&r, &c->ctas[n]);
     }
     if (r.first != NULL) {
-        uint32_t lane = machine_lowest(r.first->blocked ? r.first->blocked : r.first->live);
-        machine_fault(r.first, warp_stands_at(r.first, lane), lane, 0, kind, "%s:%s", what, r.text);
+        const warp *w = r.first;
+        uint32_t lane = machine_lowest(w->blocked ? w->blocked : w->live);
+        bool polls = w->blocked == 0 && w->polls > 0;
+        machine_fault(r.first, polls ? w->polling : warp_stands_at(w, lane), lane, 0, kind, "%s:%s",
+                      what, r.text);
     }
 }
 

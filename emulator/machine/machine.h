@@ -187,7 +187,9 @@ struct warp {
      * cluster's `changes` at that time: while it stands, looking again is in vain. */
     bool yields;
     uint64_t polled;
-    uint32_t polls; /* turns in a row that ended with a poll in vain of the same `changes` */
+    const instruction *polling; /* the poll, */
+    uint32_t polled_at;         /* and the offset of its mbarrier in the CTA's shared memory */
+    uint32_t polls; /* in vain, in a row, while `changes` stood; turns that ended so */
     warp_state state;
     uint32_t index;
     /* By barrier of the CTA: lanes that have arrived while others of the warp have not, and lanes

@@ -58,12 +58,17 @@ static bool check_group(warp *w, const instruction *i, uint32_t lane)
         const warp *other = &t->warps[n];
         bool behind = other->register_requests + 1 < w->register_requests;
         bool differs = other->register_requests == w->register_requests && other->wants != w->wants;
-        if (behind || differs) {
+        if (behind) {
             machine_fault(w, i, lane, 0, FAULT_REGISTERS,
-                          behind ? "setmaxnreg: warp %u of the same warpgroup has not executed the "
-                                   "one before (it wants %u registers, this warp %u)"
-                                 : "setmaxnreg: warp %u of the same warpgroup asked for %u "
-                                   "registers, this warp for %u",
+                          "setmaxnreg: warp %u of the same warpgroup has not executed the one "
+                          "before; its warps must meet between two",
+                          n);
+            return false;
+        }
+        if (differs) {
+            machine_fault(w, i, lane, 0, FAULT_REGISTERS,
+                          "setmaxnreg: warp %u of the same warpgroup asked for %u registers, this "
+                          "warp for %u",
                           n, other->wants, w->wants);
             return false;
         }

@@ -64,12 +64,18 @@ static void take_turn(cluster *c, warp *w)
 {
     run_state *run = w->run;
     uint64_t turn = run->launch->schedule_seed == 0 ? TURN : UINT64_C(16) << (next_random(run) % 9);
-    uint64_t before = run->counters.warp_instructions;
+    uint64_t before = run->counters.warp_instructions, last = w->polled;
 
+    w->polled = 0;
     special_fill_clocks(w);
     warp_run(w, turn);
     c->ran += run->counters.warp_instructions - before;
-    w->polls = w->yields && w->polled == c->changes ? w->polls + 1 : 0;
+    if (w->polled == 0) { /* none in this turn; one that slept polls again when it wakes */
+        w->polled = last;
+        w->polls = w->yields ? w->polls : 0;
+    } else {
+        w->polls = w->polled != c->changes ? 0 : w->polled == last ? w->polls + 1 : 1;
+    }
 }
 
 /* Looking again is in vain: each of its groups of lanes has polled, and nothing has changed since.

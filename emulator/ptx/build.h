@@ -208,6 +208,7 @@ bool ptx_decode_redux(ptx_builder *b, ptx_form *f);
 bool ptx_decode_elect(ptx_builder *b, ptx_form *f);
 bool ptx_decode_activemask(ptx_builder *b, ptx_form *f);
 bool ptx_decode_nothing(ptx_builder *b, ptx_form *f);
+bool ptx_decode_nanosleep(ptx_builder *b, ptx_form *f);
 /* Hopper and later. */
 bool ptx_decode_mbarrier(ptx_builder *b, ptx_form *f);
 bool ptx_decode_bulk(ptx_builder *b, ptx_form *f);

@@ -52,7 +52,7 @@ static const struct {
     /* one instruction at a time is done before the next begins: order holds without fences */
     {"membar", ptx_decode_fence},
     {"fence", ptx_decode_fence},
-    {"nanosleep", ptx_decode_nothing},
+    {"nanosleep", ptx_decode_nanosleep},
     {"prefetch", ptx_decode_prefetch},
     {"prefetchu", ptx_decode_nothing},
     {"discard", ptx_decode_nothing},

@@ -109,6 +109,18 @@ bool ptx_decode_nothing(ptx_builder *b, ptx_form *f)
     return true;
 }
 
+/* How long does not matter: the others get their turns. */
+bool ptx_decode_nanosleep(ptx_builder *b, ptx_form *f)
+{
+    (void)f;
+    instruction *i = ptx_build_emit(b, exec_yield, 0, 0, NULL);
+    if (i != NULL) {
+        i->pipe = PIPE_CONTROL;
+        i->taint = TAINT_SELF;
+    }
+    return b->statement->operands_len == 1;
+}
+
 static bool barrier_kind(ptx_form *f, machine_barrier_kind *out)
 {
     static const struct {
