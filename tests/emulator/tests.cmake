@@ -25,6 +25,8 @@ endforeach()
 foreach(module race cluster ptx_kernels ptx_faults ptx_forms exec_alu exec_cvt exec_warp exec_random counters)
   hone_test(emulator ${module} LINK hone_emulator hone_core ${CMAKE_DL_LIBS} SOURCES emulator/ptx_bench.c)
 endforeach()
+# Launches on several host threads.
+hone_test(emulator threads LABELS unit threads LINK hone_emulator hone_core Threads::Threads ${CMAKE_DL_LIBS} SOURCES emulator/ptx_bench.c)
 hone_test(emulator wgmma LINK hone_emulator hone_core ${CMAKE_DL_LIBS} SOURCES emulator/ptx_bench.c emulator/wgmma_case.c)
 hone_test(emulator wgmma_flight LINK hone_emulator hone_core ${CMAKE_DL_LIBS} SOURCES emulator/ptx_bench.c)
 # Mbarriers and bulk copies.
