@@ -249,6 +249,7 @@ static bool arrive_tracked(async_op *op)
             }
         }
     }
+    copy_track_end(op->by);
     return true;
 }
 
@@ -280,6 +281,7 @@ void exec_async_arrive(warp *w, const instruction *i, uint32_t mask)
     t->serial = w->copies_started;
     memcpy(t->at, p.at, sizeof t->at);
     op->optional = true;
+    copy_track_begin(w);
     op->perform = arrive_tracked;
     async_submit(op);
 }

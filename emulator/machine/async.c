@@ -261,6 +261,10 @@ void async_end(cluster *c)
         async_drop(op);
     }
     for (uint32_t n = 0; n < c->ctas_len; n++) {
-        mbarrier_end(&c->ctas[n]);
+        cta *t = &c->ctas[n];
+        for (uint32_t k = 0; k < t->warps_len; k++) {
+            copy_forget(&t->warps[k]);
+        }
+        mbarrier_end(t);
     }
 }

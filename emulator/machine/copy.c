@@ -179,11 +179,15 @@ static void finish_lanes(warp *w, const async_copy *c, uint32_t due, const picke
     } else if (!w->run->faulted) {
         move(w, c, due);
     }
-    if (p->told != NULL) {
-        race_task_release(c->task, p->told);
-    } else if (p->joins) {
+    if (p->joins) {
         race_task_join(w, c->task);
     }
+}
+
+/* Nobody waits for the copy any more, nor will be told of it. */
+static bool is_over(const warp *w, const async_copy *c)
+{
+    return c->mask == 0 && (w->copies_tracked == 0 || c->task == NULL);
 }
 
 static void finish(warp *w, const picked *p)
@@ -196,8 +200,11 @@ static void finish(warp *w, const picked *p)
         if (due != 0) {
             finish_lanes(w, c, due, p);
         }
+        if (p->told != NULL && c->serial < p->serial) {
+            race_task_release(c->task, p->told);
+        }
         c->mask &= ~due;
-        if (c->mask == 0) {
+        if (is_over(w, c)) {
             race_task_free(c->task);
             continue;
         }
@@ -207,6 +214,17 @@ static void finish(warp *w, const picked *p)
         kept++;
     }
     w->copies_len = kept;
+}
+
+void copy_track_begin(warp *w)
+{
+    w->copies_tracked++;
+}
+
+void copy_track_end(warp *w)
+{
+    w->copies_tracked--;
+    finish(w, &(picked){.mask = 0});
 }
 
 void copy_wait(warp *w, uint32_t mask, uint32_t allowed, bool all)
@@ -228,11 +246,17 @@ void copy_leave(warp *w, uint32_t mask)
     }
 }
 
-void copy_close(warp *w)
+void copy_forget(warp *w)
 {
     for (uint32_t n = 0; n < w->copies_len; n++) {
         race_task_free(w->copies[n].task);
     }
+    w->copies_len = w->copies_tracked = 0;
+}
+
+void copy_close(warp *w)
+{
+    copy_forget(w);
     free(w->copies);
     w->copies = NULL;
 }

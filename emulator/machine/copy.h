@@ -15,9 +15,13 @@ bool copy_start(warp *w, const async_copy *c, uint32_t mask);
 /* All but the youngest `allowed` groups of each lane are done; `all`: those without a group, too.
  */
 void copy_wait(warp *w, uint32_t mask, uint32_t allowed, bool all);
-/* All that these lanes started before `serial` is done, and `told` knows of it. */
+/* All that these lanes started before `serial` is done, and `told` knows of it: of an arrival that
+ * tracks copies. Between its begin and its end, finished copies are remembered for it. */
+void copy_track_begin(warp *w);
 void copy_finish(warp *w, uint32_t mask, uint64_t serial, race_clock **told);
-/* What a fault left behind, and the queue's memory. */
+void copy_track_end(warp *w);
+/* The warp ended; and its memory goes. */
+void copy_forget(warp *w);
 void copy_close(warp *w);
 /* The lanes leave; what they started is done. */
 void copy_leave(warp *w, uint32_t mask);

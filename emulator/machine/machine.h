@@ -206,6 +206,7 @@ struct warp {
     async_copy *copies;
     uint32_t copies_len, copies_capacity;
     uint64_t copies_started;
+    uint32_t copies_tracked; /* arrivals still to come that wait for copies */
     uint32_t committed[MACHINE_LANES];
     uint32_t bulk_committed[MACHINE_LANES]; /* groups of bulk operations */
     wgmma_pending *wgmma;                   /* NULL until the first one */
