@@ -73,6 +73,22 @@ static bool fetch(async_op *op)
     return op->fetch(op);
 }
 
+/* Shared memory goes with its CTA. */
+static bool check_owners(const async_op *op)
+{
+    for (uint32_t n = 0; n < op->signals_len; n++) {
+        const async_signal *s = &op->signals[n];
+        if (s->owner->done_len == s->owner->warps_len) {
+            machine_fault(op->by, op->i, op->lane, s->at, FAULT_USE_AFTER_FREE,
+                          "%u bytes for the mbarrier at %u of CTA %u of the cluster, which has "
+                          "exited before they came",
+                          s->bytes, s->at, s->owner->rank);
+            return false;
+        }
+    }
+    return true;
+}
+
 /* Moves the data and signals the mbarriers. */
 static void finish(async_op *op)
 {
@@ -80,7 +96,7 @@ static void finish(async_op *op)
         return;
     }
     op->performed = true;
-    if (!fetch(op) || !op->perform(op)) {
+    if (!check_owners(op) || !fetch(op) || !op->perform(op)) {
         return;
     }
     op->by->cta->cluster->changes++;
@@ -191,6 +207,8 @@ static bool serve(async_op *op, const async_waiting *a)
             fetch(op);
         }
         race_task_join(a->w, op->reading);
+        race_task_free(op->reading); /* later waits need not join it again */
+        op->reading = NULL;
         return false;
     }
     finish(op);

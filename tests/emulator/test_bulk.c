@@ -35,6 +35,8 @@ typedef struct bulk_case {
 } bulk_case;
 
 static int checks = HONE_EMU_CHECK_ALL;
+/* What `in` and `out` hold at the start; NULL: words of their own, zeros. */
+static const void *given_in, *given_out;
 
 static hone_status run_body(bulk_case *c, const char *body, uint32_t threads,
                             hone_emu_timing timing)
@@ -50,8 +52,8 @@ static hone_status run_body(bulk_case *c, const char *body, uint32_t threads,
     for (uint32_t n = 0; n < WORDS; n++) {
         words[n] = word_of(n);
     }
-    c->in = ptx_bench_buffer(&c->b, words, BYTES);
-    c->out = ptx_bench_buffer(&c->b, zeros, BYTES);
+    c->in = ptx_bench_buffer(&c->b, given_in != NULL ? given_in : words, BYTES);
+    c->out = ptx_bench_buffer(&c->b, given_out != NULL ? given_out : zeros, BYTES);
     hone_status status = ptx_bench_load(&c->b, text);
     ck_assert_msg(status == HONE_OK, "%s: %s", body, c->b.error.message);
     free(text);
@@ -257,6 +259,168 @@ START_TEST(each_rule_is_named_where_it_is_broken)
 }
 END_TEST
 
+/* Reductions: each form against plain C. Floating point takes small integers, which are exact. */
+typedef enum element { UNSIGNED, SIGNED, F32, F64, F16, BF16 } element;
+static const struct {
+    const char *op, *type;
+    uint32_t bytes;
+    element element;
+    bool shared;
+} reductions[] = {
+    {"add", "u32", 4, UNSIGNED, true},     {"add", "s32", 4, SIGNED, true},
+    {"add", "u64", 8, UNSIGNED, true},     {"add", "f32", 4, F32, false},
+    {"add", "f64", 8, F64, false},         {"add.noftz", "f16", 2, F16, false},
+    {"add.noftz", "bf16", 2, BF16, false}, {"min", "u32", 4, UNSIGNED, true},
+    {"min", "s32", 4, SIGNED, true},       {"min", "u64", 8, UNSIGNED, false},
+    {"min", "s64", 8, SIGNED, false},      {"min", "f16", 2, F16, false},
+    {"min", "bf16", 2, BF16, false},       {"max", "u32", 4, UNSIGNED, true},
+    {"max", "s32", 4, SIGNED, true},       {"max", "u64", 8, UNSIGNED, false},
+    {"max", "s64", 8, SIGNED, false},      {"max", "f16", 2, F16, false},
+    {"max", "bf16", 2, BF16, false},       {"inc", "u32", 4, UNSIGNED, true},
+    {"dec", "u32", 4, UNSIGNED, true},     {"and", "b32", 4, UNSIGNED, true},
+    {"and", "b64", 8, UNSIGNED, false},    {"or", "b32", 4, UNSIGNED, true},
+    {"or", "b64", 8, UNSIGNED, false},     {"xor", "b32", 4, UNSIGNED, true},
+    {"xor", "b64", 8, UNSIGNED, false},
+};
+
+/* The bits of a small non-negative integer; others are themselves. */
+static uint64_t encode(element e, uint64_t value)
+{
+    uint32_t top = 63 - (uint32_t)__builtin_clzll(value | 1), fraction = e == F16 ? 10 : 7;
+    float f = (float)value;
+    double d = (double)value;
+    uint32_t single = 0;
+    uint64_t wide = 0;
+
+    memcpy(&single, &f, sizeof single);
+    memcpy(&wide, &d, sizeof wide);
+    if (e == F16 || e == BF16) {
+        uint64_t bias = e == F16 ? 15 : 127;
+        return value == 0 ? 0
+                          : (bias + top) << fraction |
+                                (value << (fraction - top) & ((1u << fraction) - 1));
+    }
+    return e == F32 ? single : e == F64 ? wide : value;
+}
+
+static bool is_less(element e, uint32_t bytes, uint64_t a, uint64_t b)
+{
+    if (e == SIGNED) {
+        return bytes == 4 ? (int32_t)a < (int32_t)b : (int64_t)a < (int64_t)b;
+    }
+    return a < b;
+}
+
+static uint64_t reduced(uint32_t n, uint64_t old, uint64_t b)
+{
+    bool less = is_less(reductions[n].element, reductions[n].bytes, b, old);
+
+    switch (reductions[n].op[0]) {
+    case 'a':
+        return reductions[n].op[1] == 'd' ? old + b : old & b;
+    case 'm':
+        return less == (reductions[n].op[1] == 'i') ? b : old;
+    case 'i':
+        return old >= b ? 0 : old + 1;
+    case 'd':
+        return old == 0 || old > b ? b : old - 1;
+    default:
+        return reductions[n].op[0] == 'o' ? old | b : old ^ b;
+    }
+}
+
+static void make_operands(uint32_t n, uint8_t in[BYTES], uint8_t out[BYTES], uint8_t want[BYTES])
+{
+    uint32_t bytes = reductions[n].bytes;
+    element e = reductions[n].element;
+    uint64_t limit = e >= F32 ? 16 : bytes == 4 ? UINT32_MAX : UINT64_MAX;
+
+    for (uint32_t at = 0; at < BYTES; at += bytes) {
+        uint64_t a = word_of(at) * UINT64_C(0x9E3779B97F4A7C15) % limit;
+        uint64_t b = word_of(at + 1) * UINT64_C(0xD1B54A32D192ED03) % limit;
+        uint64_t bits[3] = {encode(e, b), encode(e, a),
+                            encode(e, at < 1024 ? reduced(n, a, b) : a)};
+        memcpy(in + at, &bits[0], bytes);
+        memcpy(out + at, &bits[1], bytes);
+        memcpy(want + at, &bits[2], bytes);
+    }
+}
+
+START_TEST(a_reduction_is_the_plain_loop)
+{
+    static uint8_t in[BYTES], out[BYTES], want[BYTES];
+    uint32_t n = (uint32_t)_i / 4;
+    bool shared = _i % 4 / 2 != 0;
+    char body[2048];
+    bulk_case c;
+
+    if (shared && !reductions[n].shared) {
+        return;
+    }
+    if (shared) {
+        snprintf(body, sizeof body,
+                 "ld.global.v4.u32 {%%r4,%%r5,%%r6,%%r7}, [%%x4]; st.shared.v4.u32 [%%r3+4096], "
+                 "{%%r4,%%r5,%%r6,%%r7};\n%s@!%%p0 bra "
+                 "W;\nmbarrier.arrive.expect_tx.shared::cta.b64 _, [%%r1], 1024;\n"
+                 "cp.reduce.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes."
+                 "%s.%s [%%r1+4096], [%%r1+1024], 1024, [%%r1];\n%sadd.u32 %%r3, %%r3, 3072;\n%s",
+                 COPY_IN, reductions[n].op, reductions[n].type, WAIT, COPY_OUT);
+    } else {
+        snprintf(body, sizeof body,
+                 "%s@!%%p0 bra E;\ncp.reduce.async.bulk.global.shared::cta.bulk_group."
+                 "%s.%s [%%x1], [%%r1+1024], 1024;\n" GROUP " 0;\nE:",
+                 COPY_IN, reductions[n].op, reductions[n].type);
+    }
+    make_operands(n, in, out, want);
+    given_in = in;
+    given_out = out;
+    hone_status status = run_body(&c, body, 64, (hone_emu_timing)(_i % 2));
+    ck_assert_msg(status == HONE_OK, "%s.%s: %s", reductions[n].op, reductions[n].type,
+                  c.b.error.message);
+    ck_assert_msg(memcmp(c.got, want, BYTES) == 0, "%s.%s, shared %d", reductions[n].op,
+                  reductions[n].type, shared);
+    ptx_bench_close(&c.b);
+}
+END_TEST
+
+static const struct {
+    const char *name, *form, *value;
+    uint32_t bytes;
+    bool adds; /* to what lies there */
+} stores[] = {
+    {"one word", "st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.b32", "%r4", 4, false},
+    {"two words", "st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v2.u32", "{%r4,%r5}",
+     8, false},
+    {"four words", "st.async.shared::cluster.mbarrier::complete_tx::bytes.v4.b32",
+     "{%r4,%r5,%r6,%r7}", 16, false},
+    {"an addition",
+     "red.async.relaxed.cluster.shared::cluster.mbarrier::complete_tx::bytes.add.u32", "%r4", 4,
+     true},
+};
+
+/* Sixteen bytes a lane, of which the store brings the first. */
+START_TEST(a_store_of_a_thread_comes_with_its_bytes_told)
+{
+    uint32_t n = (uint32_t)_i / 2;
+    char body[2048];
+    bulk_case c;
+
+    snprintf(
+        body, sizeof body,
+        "%s@%%p0 mbarrier.arrive.expect_tx.shared::cta.b64 _, [%%r1], %u;\n"
+        "ld.global.v4.u32 {%%r4,%%r5,%%r6,%%r7}, [%%x3+1024];\n%s [%%r3+1024], %s, [%%r1];\n%s%s",
+        COPY_IN, stores[n].bytes * 64, stores[n].form, stores[n].value, WAIT, COPY_OUT);
+    hone_status status = run_body(&c, body, 64, (hone_emu_timing)(_i % 2));
+    ck_assert_msg(status == HONE_OK, "%s: %s", stores[n].name, c.b.error.message);
+    for (uint32_t w = 0; w < 256; w++) {
+        bool new = w % 4 * 4 < stores[n].bytes;
+        uint32_t want = new ? word_of(w + 256) + (stores[n].adds ? word_of(w) : 0) : word_of(w);
+        ck_assert_msg(c.got[w] == want, "%s: word %u", stores[n].name, w);
+    }
+    ptx_bench_close(&c.b);
+}
+END_TEST
+
 int main(void)
 {
     TCase *tests = tcase_create("bulk");
@@ -269,5 +433,8 @@ int main(void)
     tcase_add_test(tests, a_byte_mask_leaves_out_bytes_of_each_16);
     tcase_add_loop_test(tests, each_rule_is_named_where_it_is_broken, 0,
                         2 * (int)ARRAY_LEN(faults));
+    tcase_add_loop_test(tests, a_reduction_is_the_plain_loop, 0, 4 * (int)ARRAY_LEN(reductions));
+    tcase_add_loop_test(tests, a_store_of_a_thread_comes_with_its_bytes_told, 0,
+                        2 * (int)ARRAY_LEN(stores));
     return suite_run("emulator/bulk", tests);
 }

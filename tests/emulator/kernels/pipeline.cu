@@ -73,16 +73,16 @@ extern "C" __global__ void tiles(const float *in, float *out, int count)
 // Every thread copies for itself; an mbarrier tells the block when all have.
 extern "C" __global__ void copies(const float *in, float *out, int count)
 {
-    __shared__ alignas(16) float tile[2][128];
+    __shared__ alignas(16) float tile[2][256];
     __shared__ u64 full[2];
     const u32 me = threadIdx.x;
 
-    if (me == 0) { init(&full[0], 32); init(&full[1], 32); }
+    if (me == 0) { init(&full[0], 64); init(&full[1], 64); }
     __syncthreads();
     for (int n = 0; n <= count; n++) {
         if (n < count) {
             asm volatile("cp.async.cg.shared.global [%0], [%1], 16;"
-                         ::"r"(at(&tile[n % 2][me * 4])), "l"(in + n * 128 + me * 4) : "memory");
+                         ::"r"(at(&tile[n % 2][me * 4])), "l"(in + n * 256 + me * 4) : "memory");
             if (MUTANT == 1) arrive(&full[n % 2]);
             else asm volatile("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%0];"
                               ::"r"(at(&full[n % 2])) : "memory");
@@ -90,7 +90,7 @@ extern "C" __global__ void copies(const float *in, float *out, int count)
         if (n == 0) continue;
         wait(&full[(n - 1) % 2], (n - 1) / 2 & 1);
         for (int k = 0; k < 4; k++)
-            out[(n - 1) * 128 + me + 32 * k] = tile[(n - 1) % 2][me + 32 * k] * 2 + (n - 1);
+            out[(n - 1) * 256 + me + 64 * k] = tile[(n - 1) % 2][me + 64 * k] * 2 + (n - 1);
         if (MUTANT != 2) __syncthreads();
     }
 }
