@@ -141,21 +141,6 @@ static async_op *take(cluster *c, async_op *before)
     return op;
 }
 
-/* What stands before the operation to do for the one behind `before`: that one, but tracked copies
- * of a warp arrive in order, as each waits for all copies before it. */
-static async_op *first_of_its_kind(const cluster *c, async_op *before)
-{
-    const async_op *chosen = before != NULL ? before->next : c->first;
-    async_op *last = NULL;
-
-    for (async_op *op = c->first; chosen->optional && op != chosen; last = op, op = op->next) {
-        if (op->optional && op->by == chosen->by) {
-            return last;
-        }
-    }
-    return before;
-}
-
 bool async_complete_one(cluster *c)
 {
     async_op *before = NULL;
@@ -173,7 +158,7 @@ bool async_complete_one(cluster *c)
             break;
         }
     }
-    async_op *op = take(c, first_of_its_kind(c, before));
+    async_op *op = take(c, before);
     finish(op);
     async_drop(op);
     return true;
@@ -240,27 +225,8 @@ void async_wait(warp *w, uint32_t mask, uint32_t allowed, bool reads)
     wait_for(&(async_waiting){.w = w, .mask = mask, .allowed = allowed, .reads = reads});
 }
 
-/* What mbarriers track of the warp's copies arrives, so that they know of those. */
-static void arrive_all(warp *w)
-{
-    cluster *c = w->cta->cluster;
-    async_op *before = NULL, *op = c->first;
-
-    while (op != NULL) {
-        async_op *next = op->next;
-        if (op->optional && op->by == w) {
-            finish(op);
-            async_drop(take(c, before));
-        } else {
-            before = op;
-        }
-        op = next;
-    }
-}
-
 void async_leave(warp *w, uint32_t mask)
 {
-    arrive_all(w);
     copy_leave(w, mask);
     wait_for(&(async_waiting){.w = w, .mask = mask, .all = true});
 }
