@@ -14,10 +14,11 @@ typedef struct product {
     const instruction *i;
     const uint32_t *registers; /* of D */
     bool accumulates;
-    tensor_right *right;
+    tensor_columns *columns;
     wgmma_matrix a_matrix, b_matrix;
-    uint32_t a[4][MACHINE_LANES], b[2][MACHINE_LANES];
-    tensor_call call;
+    wgmma_read read; /* of B */
+    uint32_t a[4][MACHINE_LANES];
+    tensor_group_call call;
 } product;
 
 static bool has(const instruction *i, wgmma_flags flag)
@@ -119,7 +120,7 @@ static bool load_a(warp *w, const wgmma_op *op, product *p)
 {
     const instruction *i = p->i;
     uint32_t first = ROW_BLOCKS * rank_of(w);
-    wgmma_read read = {.shadow = UINT8_MAX};
+    wgmma_read read = {.shadow = UINT8_MAX, .counts = true};
 
     if (has(i, WGMMA_REGISTERS_A)) {
         for (uint32_t n = 0; n < 4; n++) {
@@ -131,8 +132,8 @@ static bool load_a(warp *w, const wgmma_op *op, product *p)
                            ROW_BLOCKS, &p->a_matrix)) {
         return false;
     }
-    for (uint32_t n = 0; n < 4; n++) {
-        wgmma_matrix_core(w->cta, &p->a_matrix, first + n % 2, n / 2, p->a[n], &read);
+    for (uint32_t n = 0; n < ROW_BLOCKS; n++) {
+        wgmma_matrix_block(w->cta, &p->a_matrix, first + n, p->a[n], p->a[2 + n], &read);
     }
     count_read(w, &read);
     return !wgmma_matrix_refuse(w, i, &p->a_matrix, 'A', first, ROW_BLOCKS, &read);
@@ -149,29 +150,67 @@ static void negate(uint32_t a[4][MACHINE_LANES], tensor_type type)
     }
 }
 
-/* Where a B that has this descriptor was taken apart last. The warps of a group find it in what
- * their first one keeps. */
-static tensor_right *find_kept(warp *w, uint64_t descriptor)
+/* The rows are taken apart once for all columns, and not again for the next product that has them.
+ */
+static void open_rows(tensor_rows *r, const product *p, tensor_type type)
+{
+    if (r->kept && r->type == type && memcmp(r->raw, p->a, sizeof p->a) == 0) {
+        return;
+    }
+    memcpy(r->raw, p->a, sizeof p->a);
+    r->type = type;
+    r->kept = true;
+    tensor_open_rows(r);
+}
+
+/* Where a B that has this descriptor was taken apart last, or the oldest such place. The warps of a
+ * group find it in what their first one keeps. */
+static tensor_columns *find_kept(warp *w, uint64_t descriptor)
 {
     wgmma_pending *leader = wgmma_open(w - rank_of(w));
-    size_t bytes = WGMMA_KEPT * sizeof *leader->kept.right;
+    wgmma_kept *k = leader != NULL ? &leader->kept : NULL;
+    size_t bytes = WGMMA_KEPT * sizeof *k->columns;
 
-    if (leader != NULL && leader->kept.right == NULL) {
-        leader->kept.right = aligned_alloc(_Alignof(tensor_right), bytes);
-        if (leader->kept.right != NULL) {
-            memset(leader->kept.right, 0, bytes);
+    if (k != NULL && k->columns == NULL) {
+        k->columns = aligned_alloc(_Alignof(tensor_columns), bytes);
+        if (k->columns != NULL) {
+            memset(k->columns, 0, bytes);
         }
     }
-    if (leader == NULL || leader->kept.right == NULL) {
+    if (k == NULL || k->columns == NULL) {
         w->run->out_of_memory = true;
         return NULL;
     }
-    uint64_t hash = descriptor * UINT64_C(0x9E3779B97F4A7C15) >> 32;
-    return leader->kept.right[hash % WGMMA_KEPT];
+    for (uint32_t n = 0; n < WGMMA_KEPT; n++) {
+        if (k->descriptors[n] == descriptor) {
+            return k->columns[n];
+        }
+    }
+    k->next = (k->next + 1) % WGMMA_KEPT;
+    k->descriptors[k->next] = descriptor;
+    return k->columns[k->next];
+}
+
+/* Columns of B, taken apart when they are not what lies there already. */
+static bool open_columns(warp *w, product *p, uint32_t block)
+{
+    tensor_columns *c = &p->columns[block];
+    tensor_type type = (tensor_type)(p->i->kind >> 4);
+    uint32_t b[2][MACHINE_LANES];
+
+    wgmma_matrix_block(w->cta, &p->b_matrix, block, b[0], b[1], &p->read);
+    if (!c->kept || c->type != type || memcmp(c->raw, b, sizeof b) != 0) {
+        memcpy(c->raw, b, sizeof b);
+        c->type = type;
+        c->kept = true;
+        tensor_open_columns(c);
+    }
+    p->call.columns = c;
+    return !wgmma_matrix_refuse(w, p->i, &p->b_matrix, 'B', block, 1, &p->read);
 }
 
 /* c and d as fp32, of an f16 result: registers 2j and 2j + 1 hold two columns each. */
-static void run_half(warp *w, const uint32_t *registers, const product *p, tensor_call *call)
+static void run_half(warp *w, const uint32_t *registers, const product *p, tensor_group_call *call)
 {
     uint32_t wide[4][MACHINE_LANES];
     uint32_t *const d[4] = {wide[0], wide[1], wide[2], wide[3]};
@@ -187,7 +226,7 @@ static void run_half(warp *w, const uint32_t *registers, const product *p, tenso
     for (uint32_t n = 0; n < 4; n++) {
         call->c[n] = wide[n];
     }
-    tensor_run(d, call);
+    tensor_group_run(d, call);
     for (uint32_t n = 0; n < 2 * MACHINE_LANES; n++) {
         uint32_t lane = n % MACHINE_LANES, of = n / MACHINE_LANES;
         float low, high;
@@ -203,7 +242,6 @@ static void run_block(warp *w, product *p, uint32_t block)
     const instruction *i = p->i;
     uint32_t *d[4];
 
-    p->call.right = &p->right[block];
     if (i->element_bytes == WGMMA_F16) {
         run_half(w, p->registers + 2 * block, p, &p->call);
         return;
@@ -212,15 +250,7 @@ static void run_block(warp *w, product *p, uint32_t block)
         d[n] = machine_r32(w, p->registers[4 * block + n]);
         p->call.c[n] = p->accumulates ? d[n] : zeros;
     }
-    tensor_run(d, &p->call);
-}
-
-static bool load_b(warp *w, product *p, uint32_t block, wgmma_read *read)
-{
-    for (uint32_t n = 0; n < 2; n++) {
-        wgmma_matrix_core(w->cta, &p->b_matrix, block, n, p->b[n], read);
-    }
-    return !wgmma_matrix_refuse(w, p->i, &p->b_matrix, 'B', block, 1, read);
+    tensor_group_run(d, &p->call);
 }
 
 static bool run_product(warp *w, const wgmma_op *op, product *p)
@@ -228,10 +258,10 @@ static bool run_product(warp *w, const wgmma_op *op, product *p)
     const instruction *i = op->i;
     tensor_type type = (tensor_type)(i->kind & 15);
     hone_emu_arithmetic mode = w->run->launch->arithmetic;
-    wgmma_read read = {.shadow = UINT8_MAX};
+    tensor_rows *rows = &w->wgmma->kept.rows;
 
-    p->right = find_kept(w, op->b_descriptor);
-    if (p->right == NULL || !load_a(w, op, p) ||
+    p->columns = find_kept(w, op->b_descriptor);
+    if (p->columns == NULL || !load_a(w, op, p) ||
         !wgmma_matrix_open(w, i, op->b_descriptor, has(i, WGMMA_TRANSPOSED_B), 'B', 0, i->elements,
                            &p->b_matrix)) {
         return false;
@@ -239,22 +269,20 @@ static bool run_product(warp *w, const wgmma_op *op, product *p)
     if (has(i, WGMMA_NEGATED)) {
         negate(p->a, type);
     }
-    p->call = (tensor_call){.a = {p->a[0], p->a[1], p->a[2], p->a[3]},
-                            .b = {p->b[0], p->b[1]},
-                            .a_type = type,
-                            .b_type = (tensor_type)(i->kind >> 4),
+    open_rows(rows, p, type);
+    p->call =
+        (tensor_group_call){.rows = rows,
                             .unit = tensor_unit_wgmma(type, i->element_bytes == WGMMA_F16, mode),
                             .mode = mode,
-                            .saturate = has(i, WGMMA_SATURATED),
-                            .left = &w->wgmma->kept.left};
+                            .saturate = has(i, WGMMA_SATURATED)};
     for (uint32_t block = 0; block < i->elements; block++) {
-        if (!load_b(w, p, block, &read)) {
+        if (!open_columns(w, p, block)) {
             return false;
         }
         run_block(w, p, block);
     }
-    if (rank_of(w) == 0) { /* the four warps' units take B in at once */
-        count_read(w, &read);
+    if (p->read.counts) {
+        count_read(w, &p->read);
     }
     return true;
 }
@@ -279,7 +307,11 @@ static void count_product(warp *w, const instruction *i)
 
 bool wgmma_perform(warp *w, const wgmma_op *op, const uint32_t *registers)
 {
-    product p = {.i = op->i, .registers = registers, .accumulates = op->accumulates};
+    product p = {.i = op->i,
+                 .registers = registers,
+                 .accumulates = op->accumulates,
+                 /* the four warps' units take B in at once */
+                 .read = {.shadow = UINT8_MAX, .counts = rank_of(w) == 0}};
 
     return run_product(w, op, &p);
 }

@@ -39,18 +39,19 @@ typedef struct wgmma_matrix {
 typedef struct wgmma_read {
     uint8_t shadow;      /* all shadow bytes anded: those that lack ACCESS_IS_WRITTEN show */
     uint8_t marks;       /* and ored */
-    uint32_t wavefronts; /* of 128 bytes */
+    uint32_t wavefronts; /* of 128 bytes; counted when `counts` */
+    bool counts;
 } wgmma_read;
 
 /* False after a fault; `name` is the operand's. `blocks` groups of 8 rows from `first` on are
  * within shared memory. */
 bool wgmma_matrix_open(warp *w, const instruction *i, uint64_t descriptor, bool across, char name,
                        uint32_t first, uint32_t blocks, wgmma_matrix *out);
-/* Core matrix (block, half): 8 rows (of MN) of 16 bytes (of K), as a fragment's register has them.
+/* Block `block`: 8 rows (of MN) of 16 bytes (of K), twice, as a fragment's two registers have them.
  */
-void wgmma_matrix_core(const cta *c, const wgmma_matrix *m, uint32_t block, uint32_t half,
-                       uint32_t out[MACHINE_LANES], wgmma_read *read);
-
+void wgmma_matrix_block(const cta *c, const wgmma_matrix *m, uint32_t block,
+                        uint32_t low[MACHINE_LANES], uint32_t high[MACHINE_LANES],
+                        wgmma_read *read);
 /* True (and a fault) when the core matrices of a read hold a byte that it may not take. */
 bool wgmma_matrix_refuse(warp *w, const instruction *i, const wgmma_matrix *m, char name,
                          uint32_t first, uint32_t blocks, const wgmma_read *read);
@@ -74,12 +75,15 @@ bool wgmma_perform(warp *w, const wgmma_op *op, const uint32_t *registers);
 /* wgmma_flight.c: what a warp has in flight, and what it keeps. */
 typedef struct wgmma_flight wgmma_flight;
 
-/* B's that were taken apart last, of a warpgroup's first warp; A of the warp's own rows. */
+/* Operands that were taken apart last: of the warp's own rows, and of a warpgroup's first warp
+ * those B that the group's steps go through. */
+enum { WGMMA_KEPT = 8, WGMMA_COLUMNS = 32, WGMMA_TRAIL = 256 };
 typedef struct wgmma_kept {
-    tensor_left left;
-    tensor_right (*right)[32];
+    tensor_rows rows;
+    tensor_columns (*columns)[WGMMA_COLUMNS];
+    uint64_t descriptors[WGMMA_KEPT];
+    uint32_t next;
 } wgmma_kept;
-enum { WGMMA_KEPT = 8, WGMMA_TRAIL = 256 };
 
 /* A product of a warpgroup, as its first warp to get there issued it. */
 typedef struct wgmma_step {

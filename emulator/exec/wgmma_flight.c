@@ -98,7 +98,7 @@ void wgmma_close(warp *w)
     free(w->wgmma->flight->chains);
     free(w->wgmma->flight->ops);
     free(w->wgmma->flight);
-    free(w->wgmma->kept.right);
+    free(w->wgmma->kept.columns);
     free(w->wgmma);
     w->wgmma = NULL;
 }

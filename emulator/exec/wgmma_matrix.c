@@ -83,33 +83,59 @@ static void turn_halves(uint32_t out[MACHINE_LANES], const uint8_t rows[8][16])
     }
 }
 
-void wgmma_matrix_core(const cta *c, const wgmma_matrix *m, uint32_t block, uint32_t half,
-                       uint32_t out[MACHINE_LANES], wgmma_read *read)
+/* Data and shadow bytes of one row of a core matrix. */
+static inline void read_row(const cta *c, uint32_t at, void *to, uint64_t all[2], uint64_t any[2])
 {
-    uint64_t all[2] = {UINT64_MAX, UINT64_MAX}, any[2] = {0}, shadow[2];
-    uint8_t rows[8][16];
+    uint64_t shadow[2];
+
+    memcpy(to, c->shared + at, 16);
+    memcpy(shadow, c->shared_shadow + at, 16);
+    for (uint32_t n = 0; n < 2; n++) {
+        all[n] &= shadow[n];
+        any[n] |= shadow[n];
+    }
+}
+
+/* How often the most wanted 16 bytes of the 128 that the banks give at once are wanted. */
+static uint32_t wavefronts_of(const wgmma_matrix *m, uint32_t block, uint32_t half)
+{
     uint32_t banks = 0, most = 0;
 
     for (uint32_t row = 0; row < 8; row++) {
-        uint32_t at = row_at(m, block, half, row), shift = (at >> 4 & 7) * 4;
-        memcpy(rows[row], c->shared + at, 16);
-        memcpy(shadow, c->shared_shadow + at, 16);
-        for (uint32_t n = 0; n < 2; n++) {
-            all[n] &= shadow[n];
-            any[n] |= shadow[n];
-        }
-        banks += 1u << shift; /* a count for each 16 bytes of the 128 that the banks give at once */
+        uint32_t shift = (row_at(m, block, half, row) >> 4 & 7) * 4;
+        banks += 1u << shift;
         most = (banks >> shift & 15) > most ? banks >> shift & 15 : most;
     }
-    read->wavefronts += most;
-    for (uint32_t byte = 0; byte < 8; byte++) {
-        read->shadow &= (uint8_t)(all[0] >> 8 * byte & all[1] >> 8 * byte);
-        read->marks |= (uint8_t)(any[0] >> 8 * byte | any[1] >> 8 * byte);
+    return most;
+}
+
+void wgmma_matrix_block(const cta *c, const wgmma_matrix *m, uint32_t block,
+                        uint32_t low[MACHINE_LANES], uint32_t high[MACHINE_LANES], wgmma_read *read)
+{
+    uint64_t all[2] = {UINT64_MAX, UINT64_MAX}, any[2] = {0};
+    uint8_t rows[2][8][16];
+
+    for (uint32_t row = 0; row < 8; row++) {
+        read_row(c, row_at(m, block, 0, row), rows[0][row], all, any);
+        read_row(c, row_at(m, block, 1, row), rows[1][row], all, any);
+    }
+    all[0] &= all[1];
+    any[0] |= any[1];
+    for (uint32_t shift = 32; shift >= 8; shift /= 2) {
+        all[0] &= all[0] >> shift;
+        any[0] |= any[0] >> shift;
+    }
+    read->shadow &= (uint8_t)all[0];
+    read->marks |= (uint8_t)any[0];
+    if (read->counts) {
+        read->wavefronts += wavefronts_of(m, block, 0) + wavefronts_of(m, block, 1);
     }
     if (m->across) {
-        turn_halves(out, (const uint8_t(*)[16])rows);
+        turn_halves(low, (const uint8_t(*)[16])rows[0]);
+        turn_halves(high, (const uint8_t(*)[16])rows[1]);
     } else {
-        memcpy(out, rows, sizeof rows);
+        memcpy(low, rows[0], sizeof rows[0]);
+        memcpy(high, rows[1], sizeof rows[1]);
     }
 }
 

@@ -13,4 +13,13 @@ typedef bool tensor_lanes_fn(uint32_t *const d[4], const tensor_call *call);
 
 tensor_lanes_fn tensor_lanes_avx512, tensor_lanes_avx2, tensor_lanes_baseline;
 
+/* The same of tensor_group.h's functions. */
+typedef struct tensor_group {
+    void (*open_rows)(tensor_rows *r);
+    void (*open_columns)(tensor_columns *c);
+    bool (*run)(uint32_t *const d[4], const tensor_group_call *call);
+} tensor_group;
+
+extern const tensor_group tensor_group_avx512, tensor_group_avx2, tensor_group_baseline;
+
 #endif

@@ -4,7 +4,7 @@
  * in the order that vector_turn leaves. */
 #include "emulator/tensor/vector.h"
 
-/* How a type is taken apart. Lanes of four bytes or two halves; masks repeat for each. */
+/* How a type is taken apart. Lanes of four bytes, two halves or one tf32; masks repeat for each. */
 typedef struct packing {
     uint32_t magnitude, exponent, special; /* special: the least magnitude that is not finite */
     uint32_t one, bias, zero;              /* zero: the exponent that stands for a zero */
@@ -26,6 +26,7 @@ static const packing packings[] = {
                      HALVES(-126), 7, 0, 0x7fff0000, 0},
     [TENSOR_F16] = {HALVES(0x7fff), HALVES(0x1f), HALVES(0x7c00), HALVES(1), HALVES(15),
                     HALVES(-126), 10, 3, 0x0fffe000, 112},
+    [TENSOR_TF32] = {0x7fffe000, 0xff, 0x7f800000, 1, 127, (uint32_t)-126, 23, 0, 0x7fffe000, 0},
 };
 /* What is found on the way. */
 typedef struct operand_facts {
@@ -44,11 +45,16 @@ VECTOR_INLINE void operand_exponents(vi *out, operand_facts *facts, const vi *ra
         zero = (vi)((vb)magnitude == (vb)SPLAT(0));
         vector_max8(&field, &one);
         field = (vi)((vb)field - (vb)bias);
-    } else {
+    } else if (elements == 2) {
         special = (vi)((vh)magnitude >= (vh)special);
         zero = (vi)((vh)magnitude == (vh)SPLAT(0));
         vector_max16(&field, &one);
         field = (vi)((vh)field - (vh)bias);
+    } else {
+        special = magnitude >= special;
+        zero = magnitude == 0;
+        vector_max32(&field, &one);
+        field -= bias;
     }
     *out = (field & ~zero) | (SPLAT(p->zero) & zero);
     facts->finite = facts->finite && !vector_any(&special);

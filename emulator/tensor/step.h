@@ -37,6 +37,41 @@ VECTOR_INLINE float tile_right(const tile *t, uint32_t quad, uint32_t element, u
     return t->right->values[element][quad / 4][4 * n + quad % 4];
 }
 
+/* Packed sums of exponents: bytes, halves, or whole lanes of tf32. */
+VECTOR_INLINE void step_add_exponents(vi *out, const vi *a, const vi *b, uint32_t elements)
+{
+    *out = elements == 4 ? (vi)((vb)*a + (vb)*b) : elements == 2 ? (vi)((vh)*a + (vh)*b) : *a + *b;
+}
+
+VECTOR_INLINE void step_max_exponents(vi *most, const vi *sum, uint32_t elements)
+{
+    if (elements == 4) {
+        vector_max8(most, sum);
+    } else if (elements == 2) {
+        vector_max16(most, sum);
+    } else {
+        vector_max32(most, sum);
+    }
+}
+
+/* The largest of a lane's packed sums, alone in the lane. */
+VECTOR_INLINE void step_unpack_most(vi *most, uint32_t elements)
+{
+    vi upper = *most >> 16, none = SPLAT(EXPONENT_NONE), zero;
+
+    if (elements == 4) {
+        vector_max8(most, &upper);
+        upper = *most >> 8;
+        vector_max8(most, &upper);
+        *most = (*most << 24) >> 24;
+        zero = *most < PRODUCT_ZERO;
+        *most = (*most & ~zero) | (none & zero);
+    } else if (elements == 2) {
+        vector_max16(most, &upper);
+        *most = (*most << 16) >> 16;
+    }
+}
+
 /* The largest exponent among the step's products. */
 VECTOR_INLINE void tile_product_exponent(vi *out, const tile *t, uint32_t n, uint32_t first,
                                          uint32_t last)
@@ -49,69 +84,61 @@ VECTOR_INLINE void tile_product_exponent(vi *out, const tile *t, uint32_t n, uin
     for (uint32_t q = first; q < last; q++) {
         vi b = SPLAT(right[32 * (q / 4) + q % 4]), sum;
         memcpy(&sum, t->left->exponents[q] + LANES * t->part, sizeof sum);
-        sum = bytes ? (vi)((vb)sum + (vb)b) : (vi)((vh)sum + (vh)b);
-        if (bytes) {
-            vector_max8(&most, &sum);
-        } else {
-            vector_max16(&most, &sum);
-        }
+        step_add_exponents(&sum, &sum, &b, t->elements);
+        step_max_exponents(&most, &sum, t->elements);
     }
-    if (bytes) {
-        vi upper = most >> 16, none = SPLAT(EXPONENT_NONE), zero;
-        vector_max8(&most, &upper);
-        upper = most >> 8;
-        vector_max8(&most, &upper);
-        most = (most << 24) >> 24;
-        zero = most < PRODUCT_ZERO;
-        most = (most & ~zero) | (none & zero);
-    } else {
-        vi upper = most >> 16;
-        vector_max16(&most, &upper);
-        most = (most << 16) >> 16;
-    }
+    step_unpack_most(&most, t->elements);
     *out = most;
 }
 
-/* Fill the step's exponent and scales. False when the exponent is too extreme for fp32 scales. */
-VECTOR_INLINE bool tile_align(const tile *t, tile_step *s, uint32_t first, uint32_t last)
+/* From the products' largest exponent: that of the step, with c, and its scales. `wide`: products
+ * may not be zero and have fp32's exponents. False when the exponent is too extreme for fp32
+ * scales. */
+VECTOR_INLINE bool step_scales(tile_step *s, const vi *c, int32_t fraction, bool wide)
 {
-    vi c = t->c[s->n], field = (c >> 23) & 255, one = SPLAT(1), least = SPLAT(-EXPONENT_MOST);
-    vi most, extreme, some, scale, unit;
-    bool halves = t->elements == 2 && t->left->any && t->right->any;
+    vi field = (*c >> 23) & 255, one = SPLAT(1), least = SPLAT(-EXPONENT_MOST);
+    vi most = s->most, extreme, some, scale, unit;
 
-    tile_product_exponent(&most, t, s->n, first, last);
     vector_max32(&field, &one);
     field -= 127;
     vector_max32(&most, &field);
     s->most = most;
-    some = (c & INT32_MAX) != 0;
-    some |= SPLAT(halves ? -1 : 0);
+    some = (*c & INT32_MAX) != 0;
+    some |= SPLAT(wide ? -1 : 0);
     extreme = (most > EXPONENT_MOST) | ((most < -EXPONENT_MOST) & some);
     if (vector_any(&extreme)) {
         return false;
     }
     vector_max32(&most, &least);
-    scale = (127 + t->unit.fraction - most) << 23;
-    unit = (127 - t->unit.fraction + most) << 23;
+    scale = (127 + fraction - most) << 23;
+    unit = (127 - fraction + most) << 23;
     s->scale = (vf)scale;
     s->unit = (vf)unit;
     return true;
 }
 
+/* Fill the step's exponent and scales. False when the exponent is too extreme for fp32 scales. */
+VECTOR_INLINE bool tile_align(const tile *t, tile_step *s, uint32_t first, uint32_t last)
+{
+    tile_product_exponent(&s->most, t, s->n, first, last);
+    return step_scales(s, &t->c[s->n], t->unit.fraction,
+                       t->elements == 2 && t->left->any && t->right->any);
+}
+
 /* sum * 2^(E-F), toward zero to the unit's mantissa. Of 13-bit units |sum| < 2^20, which fp32
  * holds. */
-VECTOR_INLINE void tile_round(tile *t, const tile_step *s, const vi sum[3])
+VECTOR_INLINE void step_round(vi *out, const tile_step *s, const vi sum[3], int32_t mantissa)
 {
     vf result;
 
-    if (t->unit.mantissa == 13) {
+    if (mantissa == 13) {
         vi bits = (vi) __builtin_convertvector(sum[0] + sum[1] + sum[2], vf);
         result = (vf)(bits & -(1 << (23 - 13)));
     } else {
         vector_sum_toward_zero(&result, sum);
     }
     result *= s->unit;
-    t->c[s->n] = (vi)result;
+    *out = (vi)result;
 }
 
 /* Any step that tile_align accepts: each term by itself, in int32. The terms of half the quads fit
@@ -135,7 +162,7 @@ VECTOR_INLINE void tile_step_terms(tile *t, const tile_step *s, uint32_t first, 
         }
     }
     sum[2] = __builtin_convertvector((vf)t->c[s->n] * s->scale, vi);
-    tile_round(t, s, sum);
+    step_round(&t->c[s->n], s, sum, t->unit.mantissa);
 }
 
 /* x toward zero to a multiple of fp32's least unit where fp32 would keep fewer bits than x has. */

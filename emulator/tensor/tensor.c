@@ -63,8 +63,7 @@ tensor_unit tensor_unit_wgmma(tensor_type a, bool half, hone_emu_arithmetic mode
     return unit;
 }
 
-/* Elements of a register. */
-static uint32_t type_elements(tensor_type type)
+uint32_t tensor_elements(tensor_type type)
 {
     return type_is_bytes(type) ? 4 : type == TENSOR_TF32 ? 1 : 2;
 }
@@ -89,7 +88,7 @@ static uint32_t dot_floats(const uint32_t *a, const uint32_t *b, uint32_t c,
     float value = 0.0f;
 
     memcpy(&value, &c, sizeof value);
-    value = tensor_dot(a, b, 8 * type_elements(call->a_type), value, call->a_type, call->b_type,
+    value = tensor_dot(a, b, 8 * tensor_elements(call->a_type), value, call->a_type, call->b_type,
                        call->unit, call->mode);
     memcpy(&c, &value, sizeof value);
     return c;
@@ -117,7 +116,7 @@ static uint32_t dot_integers(const uint32_t *a, const uint32_t *b, uint32_t c,
 /* Every element by itself: integers, and what the vectors refuse. */
 static void mma_by_element(uint32_t *const d[4], const tensor_call *call)
 {
-    uint32_t elements = type_elements(call->a_type);
+    uint32_t elements = tensor_elements(call->a_type);
     uint32_t a[16][32] = {{0}}, b[8][32] = {{0}};
     uint32_t out[4][32];
 
@@ -142,28 +141,75 @@ static void mma_by_element(uint32_t *const d[4], const tensor_call *call)
     }
 }
 
-static tensor_lanes_fn *lanes_of_host(void)
+/* The best that this processor runs. */
+static int level_of_host(void)
 {
 #if defined(__x86_64__)
     if (__builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
         __builtin_cpu_supports("avx512vl")) {
-        return tensor_lanes_avx512;
+        return 2;
     }
     if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) {
-        return tensor_lanes_avx2;
+        return 1;
     }
 #endif
-    return tensor_lanes_baseline;
+    return 0;
 }
+
+static const struct {
+    tensor_lanes_fn *lanes;
+    const tensor_group *group;
+} levels[] = {
+    {tensor_lanes_baseline, &tensor_group_baseline},
+#if defined(__x86_64__)
+    {tensor_lanes_avx2, &tensor_group_avx2},
+    {tensor_lanes_avx512, &tensor_group_avx512},
+#endif
+};
 
 void tensor_run(uint32_t *const d[4], const tensor_call *call)
 {
     bool single = type_is_integer(call->a_type) || call->a_type == TENSOR_TF32 ||
                   call->unit.mantissa == TENSOR_HALF;
 
-    if (single || !lanes_of_host()(d, call)) {
+    if (single || !levels[level_of_host()].lanes(d, call)) {
         mma_by_element(d, call);
     }
+}
+
+void tensor_open_rows(tensor_rows *r)
+{
+    if (!type_is_integer(r->type)) {
+        levels[level_of_host()].group->open_rows(r);
+    }
+}
+
+void tensor_open_columns(tensor_columns *c)
+{
+    if (!type_is_integer(c->type)) {
+        levels[level_of_host()].group->open_columns(c);
+    }
+}
+
+void tensor_group_run(uint32_t *const d[4], const tensor_group_call *call)
+{
+    const tensor_rows *r = call->rows;
+    const tensor_columns *c = call->columns;
+    bool vectors = !type_is_integer(r->type) && call->mode != HONE_EMU_EXACT &&
+                   call->unit.mantissa != TENSOR_HALF;
+
+    if (vectors && levels[level_of_host()].group->run(d, call)) {
+        return;
+    }
+    tensor_call alone = {.a = {r->raw[0], r->raw[1], r->raw[2], r->raw[3]},
+                         .b = {c->raw[0], c->raw[1]},
+                         .c = {call->c[0], call->c[1], call->c[2], call->c[3]},
+                         .a_type = r->type,
+                         .b_type = c->type,
+                         .unit = call->unit,
+                         .mode = call->mode,
+                         .saturate = call->saturate};
+    tensor_run(d, &alone);
 }
 
 void tensor_mma_m16n8(uint32_t d[4][32], const uint32_t a[4][32], const uint32_t b[2][32],

@@ -32,6 +32,8 @@ tensor_unit tensor_unit_mma(int32_t arch, tensor_type a, hone_emu_arithmetic mod
 /* The unit behind wgmma on sm_90; `half`: it accumulates in f16. */
 tensor_unit tensor_unit_wgmma(tensor_type a, bool half, hone_emu_arithmetic mode);
 
+uint32_t tensor_elements(tensor_type type); /* of a register: 4, 2 or 1 */
+
 /* m16n8k32 (8-bit), m16n8k16 (16-bit) or m16n8k8 (tf32), f32 (or s32) accumulate. d may alias c.
  * a: 4 registers, b: 2, c and d: 4, each uint32_t[32]. Types are both 8-bit floats, both the same
  * wider float or both 8-bit integers. An f16 c or d is an fp32 number here too. Thread-safe; the
@@ -73,6 +75,43 @@ typedef struct tensor_call {
 } tensor_call;
 
 void tensor_run(uint32_t *const d[4], const tensor_call *call);
+
+/* ---- wgmma: one A meets many B ------------------------------------------------------------- */
+
+/* Sixteen rows of A, and eight columns of B, taken apart; raw and type are filled in by the caller,
+ * the rest by tensor_open_rows and tensor_open_columns. Values and exponents are laid out for the
+ * lanes of accumulators: [k][rows' half][lane], [k][column's parity][column / 2]. What is here
+ * already is kept. */
+typedef struct tensor_rows {
+    _Alignas(64) uint32_t raw[4][32];
+    _Alignas(64) int32_t exponents[8][2][32];
+    _Alignas(64) float values[32][2][32];
+    tensor_type type;
+    bool kept;        /* false in zeroed memory: nothing is here yet */
+    bool finite, any; /* all are finite; some are not zero */
+} tensor_rows;
+
+typedef struct tensor_columns {
+    _Alignas(64) uint32_t raw[2][32];
+    _Alignas(64) int32_t exponents[8][2][4];
+    _Alignas(64) float values[32][2][4];
+    tensor_type type;
+    bool kept, finite, any;
+} tensor_columns;
+
+typedef struct tensor_group_call {
+    const tensor_rows *rows;
+    const tensor_columns *columns;
+    const uint32_t *c[4];
+    tensor_unit unit;
+    hone_emu_arithmetic mode;
+    bool saturate; /* s32 stops at its limits */
+} tensor_group_call;
+
+void tensor_open_rows(tensor_rows *r);
+void tensor_open_columns(tensor_columns *c);
+/* d may alias c. Gives what tensor_run gives. */
+void tensor_group_run(uint32_t *const d[4], const tensor_group_call *call);
 
 /* One element, for tests and references: c + sum a[i]*b[i] over `len` codes of the types, in steps
  * of unit.terms, as `mode` adds. Floating types only; codes lie in the low bits, tf32's 19. */
