@@ -7,8 +7,6 @@
 
 #include <stdlib.h>
 
-enum { GROUP = 4, ROW_BLOCKS = 2 }; /* warps of a warpgroup; blocks of 8 rows of a warp's 16 */
-
 /* One warp's part of a product while it is done. */
 typedef struct product {
     const instruction *i;
@@ -21,14 +19,9 @@ typedef struct product {
     tensor_group_call call;
 } product;
 
-static bool has(const instruction *i, wgmma_flags flag)
-{
-    return (i->offset & flag) != 0;
-}
-
 static uint32_t rank_of(const warp *w)
 {
-    return w->index % GROUP;
+    return w->index % WGMMA_GROUP;
 }
 
 /* An operand that all lanes must agree on. */
@@ -82,21 +75,22 @@ static bool refuse_registers(warp *w, const uint32_t *operands, uint32_t len, co
 /* The descriptor of A, or its four registers. */
 static const uint32_t *a_operand(const instruction *i)
 {
-    return i->o + i->results + (has(i, WGMMA_OVERWRITES) ? 0 : i->results);
+    return i->o + i->results + (wgmma_has(i, WGMMA_OVERWRITES) ? 0 : i->results);
 }
 
 /* The warp's place and its operands. */
 static bool open_op(warp *w, const instruction *i, uint32_t mask, wgmma_op *op)
 {
     const uint32_t *last = i->o + i->results + i->sources - 1, *a = a_operand(i);
-    uint32_t registers = has(i, WGMMA_REGISTERS_A) ? 4 : 1, first = w->index / GROUP * GROUP;
+    uint32_t registers = wgmma_has(i, WGMMA_REGISTERS_A) ? 4 : 1,
+             first = w->index / WGMMA_GROUP * WGMMA_GROUP;
 
     if (mask != MACHINE_ALL) {
         machine_fault(w, i, machine_lowest(~mask), 0, FAULT_BARRIER_DIVERGENCE,
                       "wgmma needs all 32 lanes; here are %08x", mask);
         return false;
     }
-    if (w->cta->warps_len < first + GROUP) {
+    if (w->cta->warps_len < first + WGMMA_GROUP) {
         machine_fault(w, i, 0, 0, FAULT_PRECONDITION,
                       "wgmma needs a warpgroup of 4 warps; the CTA's %u end in this one",
                       w->cta->warps_len);
@@ -119,24 +113,24 @@ static void count_read(warp *w, const wgmma_read *read)
 static bool load_a(warp *w, const wgmma_op *op, product *p)
 {
     const instruction *i = p->i;
-    uint32_t first = ROW_BLOCKS * rank_of(w);
+    uint32_t first = WGMMA_ROW_BLOCKS * rank_of(w);
     wgmma_read read = {.shadow = UINT8_MAX, .counts = true};
 
-    if (has(i, WGMMA_REGISTERS_A)) {
+    if (wgmma_has(i, WGMMA_REGISTERS_A)) {
         for (uint32_t n = 0; n < 4; n++) {
             memcpy(p->a[n], machine_r32(w, a_operand(i)[n]), sizeof p->a[n]);
         }
         return true;
     }
-    if (!wgmma_matrix_open(w, i, op->a_descriptor, has(i, WGMMA_TRANSPOSED_A), 'A', first,
-                           ROW_BLOCKS, &p->a_matrix)) {
+    if (!wgmma_matrix_open(w, i, op->a_descriptor, wgmma_has(i, WGMMA_TRANSPOSED_A), 'A', first,
+                           WGMMA_ROW_BLOCKS, &p->a_matrix)) {
         return false;
     }
-    for (uint32_t n = 0; n < ROW_BLOCKS; n++) {
+    for (uint32_t n = 0; n < WGMMA_ROW_BLOCKS; n++) {
         wgmma_matrix_block(w->cta, &p->a_matrix, first + n, p->a[n], p->a[2 + n], &read);
     }
     count_read(w, &read);
-    return !wgmma_matrix_refuse(w, i, &p->a_matrix, 'A', first, ROW_BLOCKS, &read);
+    return !wgmma_matrix_refuse(w, i, &p->a_matrix, 'A', first, WGMMA_ROW_BLOCKS, &read);
 }
 
 static void negate(uint32_t a[4][MACHINE_LANES], tensor_type type)
@@ -262,11 +256,11 @@ static bool run_product(warp *w, const wgmma_op *op, product *p)
 
     p->columns = find_kept(w, op->b_descriptor);
     if (p->columns == NULL || !load_a(w, op, p) ||
-        !wgmma_matrix_open(w, i, op->b_descriptor, has(i, WGMMA_TRANSPOSED_B), 'B', 0, i->elements,
-                           &p->b_matrix)) {
+        !wgmma_matrix_open(w, i, op->b_descriptor, wgmma_has(i, WGMMA_TRANSPOSED_B), 'B', 0,
+                           i->elements, &p->b_matrix)) {
         return false;
     }
-    if (has(i, WGMMA_NEGATED)) {
+    if (wgmma_has(i, WGMMA_NEGATED)) {
         negate(p->a, type);
     }
     open_rows(rows, p, type);
@@ -274,7 +268,7 @@ static bool run_product(warp *w, const wgmma_op *op, product *p)
         (tensor_group_call){.rows = rows,
                             .unit = tensor_unit_wgmma(type, i->element_bytes == WGMMA_F16, mode),
                             .mode = mode,
-                            .saturate = has(i, WGMMA_SATURATED)};
+                            .saturate = wgmma_has(i, WGMMA_SATURATED)};
     for (uint32_t block = 0; block < i->elements; block++) {
         if (!open_columns(w, p, block)) {
             return false;
@@ -316,28 +310,6 @@ bool wgmma_perform(warp *w, const wgmma_op *op, const uint32_t *registers)
     return run_product(w, op, &p);
 }
 
-/* What the operation will read, for those who look for races. */
-static bool issue_reads(warp *w, wgmma_op *op)
-{
-    const instruction *i = op->i;
-    uint32_t first = ROW_BLOCKS * rank_of(w);
-    wgmma_matrix a, b;
-
-    op->task = race_issue(w, i, RACE_MATRIX);
-    if (op->task == NULL) {
-        return true;
-    }
-    if (!has(i, WGMMA_REGISTERS_A) &&
-        (!wgmma_matrix_open(w, i, op->a_descriptor, has(i, WGMMA_TRANSPOSED_A), 'A', first,
-                            ROW_BLOCKS, &a) ||
-         !wgmma_matrix_touch(op->task, w->cta, &a, first, ROW_BLOCKS))) {
-        return false;
-    }
-    return wgmma_matrix_open(w, i, op->b_descriptor, has(i, WGMMA_TRANSPOSED_B), 'B', 0,
-                             i->elements, &b) &&
-           wgmma_matrix_touch(op->task, w->cta, &b, 0, i->elements);
-}
-
 /* The warps of a group issue the same products in the same order. A warp that is far behind the
  * first is not compared. */
 static bool follow_group(warp *w, const wgmma_op *op)
@@ -372,7 +344,7 @@ void exec_wgmma(warp *w, const instruction *i, uint32_t mask)
     if (!open_op(w, i, mask, &op)) {
         return;
     }
-    if (!follow_group(w, &op) || !issue_reads(w, &op)) {
+    if (!follow_group(w, &op) || !wgmma_reads_add(w, &op)) {
         race_task_free(op.task);
         return;
     }

@@ -20,6 +20,13 @@ typedef enum wgmma_flags {
     WGMMA_OVERWRITES = 32, /* scale-d is the constant false: D is no source */
 } wgmma_flags;
 
+enum { WGMMA_GROUP = 4, WGMMA_ROW_BLOCKS = 2 }; /* warps of a warpgroup; 8 rows, of a warp's 16 */
+
+static inline bool wgmma_has(const instruction *i, wgmma_flags flag)
+{
+    return (i->offset & flag) != 0;
+}
+
 void exec_wgmma(warp *w, const instruction *i, uint32_t mask);
 void exec_wgmma_fence(warp *w, const instruction *i, uint32_t mask);
 void exec_wgmma_commit(warp *w, const instruction *i, uint32_t mask);
@@ -56,9 +63,10 @@ void wgmma_matrix_block(const cta *c, const wgmma_matrix *m, uint32_t block,
 bool wgmma_matrix_refuse(warp *w, const instruction *i, const wgmma_matrix *m, char name,
                          uint32_t first, uint32_t blocks, const wgmma_read *read);
 
-/* Tells a race task of reading the core matrices. False after a fault. */
+/* Tells a race task of reading the core matrices; `chunks`: which 16 bytes of the swizzle's rows,
+ * of K-major ones. False after a fault. */
 bool wgmma_matrix_touch(race_task *t, cta *owner, const wgmma_matrix *m, uint32_t first,
-                        uint32_t blocks);
+                        uint32_t blocks, uint32_t chunks);
 
 /* One warp's part of a product, from its instruction to its end. */
 typedef struct wgmma_op {
@@ -72,12 +80,23 @@ typedef struct wgmma_op {
 /* wgmma.c: does it; the accumulators lie in `registers`. False after a fault. */
 bool wgmma_perform(warp *w, const wgmma_op *op, const uint32_t *registers);
 
+/* wgmma_reads.c: what the products of a group read, for those who look for races. Those of one tile
+ * are told together, when the group is committed. */
+typedef struct wgmma_span {
+    wgmma_matrix matrix;
+    uint32_t first, blocks, chunks;
+    race_task *task; /* of the last product that reads it */
+} wgmma_span;
+/* Checks that the operands lie in shared memory, too. False after a fault. */
+bool wgmma_reads_add(warp *w, wgmma_op *op);
+bool wgmma_reads_flush(warp *w);
+
 /* wgmma_flight.c: what a warp has in flight, and what it keeps. */
 typedef struct wgmma_flight wgmma_flight;
 
 /* Operands that were taken apart last: of the warp's own rows, and of a warpgroup's first warp
  * those B that the group's steps go through. */
-enum { WGMMA_KEPT = 8, WGMMA_COLUMNS = 32, WGMMA_TRAIL = 256 };
+enum { WGMMA_SPANS = 8, WGMMA_KEPT = 8, WGMMA_COLUMNS = 32, WGMMA_TRAIL = 256 };
 typedef struct wgmma_kept {
     tensor_rows rows;
     tensor_columns (*columns)[WGMMA_COLUMNS];
@@ -96,6 +115,8 @@ typedef struct wgmma_step {
 struct wgmma_pending {
     wgmma_kept kept;
     uint64_t issued;               /* by this warp */
+    wgmma_span spans[WGMMA_SPANS]; /* of the group that is not committed yet */
+    uint32_t spans_len;
     wgmma_step trail[WGMMA_TRAIL]; /* of a warpgroup's first warp */
     wgmma_flight *flight;
 };

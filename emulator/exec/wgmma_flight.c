@@ -83,7 +83,7 @@ void wgmma_begin(warp *w)
     }
     memset(f->registers, 0, f->registers_len * sizeof *f->registers);
     memset(w->wgmma->trail, 0, sizeof w->wgmma->trail);
-    w->wgmma->issued = 0;
+    w->wgmma->issued = w->wgmma->spans_len = 0;
     f->chains_len = f->ops_len = f->committed = f->held = 0;
     f->fences = 0;
 }
@@ -470,7 +470,7 @@ void exec_wgmma_commit(warp *w, const instruction *i, uint32_t mask)
 {
     wgmma_flight *f = open_aligned(w, i, mask);
 
-    if (f != NULL) {
+    if (f != NULL && wgmma_reads_flush(w)) {
         f->committed++;
     }
 }

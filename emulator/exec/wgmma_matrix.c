@@ -187,26 +187,44 @@ bool wgmma_matrix_refuse(warp *w, const instruction *i, const wgmma_matrix *m, c
     return false;
 }
 
+/* The whole rows of the swizzle are read: eight together are one run of bytes. */
+static bool touch_whole(race_task *t, cta *owner, const wgmma_matrix *m, uint32_t first,
+                        uint32_t blocks)
+{
+    uint32_t bytes = 8 * 16 * m->width, start = m->start / (16 * m->width) * (16 * m->width);
+
+    if (!m->across) {
+        return race_task_touch(t, owner, start + first * m->stride, bytes, blocks, m->stride,
+                               RACE_READ);
+    }
+    start += first / m->width * m->leading;
+    return race_task_touch(t, owner, start, bytes, blocks / m->width, m->leading, RACE_READ) &&
+           race_task_touch(t, owner, start + m->stride, bytes, blocks / m->width, m->leading,
+                           RACE_READ);
+}
+
 /* Rows that lie `stride` apart from block to block go together: the swizzle is the same in each. */
 bool wgmma_matrix_touch(race_task *t, cta *owner, const wgmma_matrix *m, uint32_t first,
-                        uint32_t blocks)
+                        uint32_t blocks, uint32_t chunks)
 {
     bool good = true;
 
-    if (m->width == 1) {
-        for (uint32_t half = 0; good && half < 2; half++) {
-            good = race_task_touch(t, owner, row_at(m, first, half, 0), 128, blocks, m->stride,
-                                   RACE_READ);
-        }
-        return good;
+    if (m->width > 1 && (m->across ? (first | blocks) % m->width == 0 && m->start % 128 == 0
+                                   : chunks == (1u << m->width) - 1)) {
+        return touch_whole(t, owner, m, first, blocks);
     }
-    bool pairs =
-        !m->across && m->start % 32 == 0; /* the swizzle moves both chunks of a row as one */
-    for (uint32_t row = 0; good && pairs && row < 8; row++) {
-        uint32_t at = row_at(m, first, 0, row) & row_at(m, first, 1, row);
-        good = race_task_touch(t, owner, at, 32, blocks, m->stride, RACE_READ);
+    for (uint32_t half = 0; m->width == 1 && good && half < 2; half++) {
+        good =
+            race_task_touch(t, owner, row_at(m, first, half, 0), 128, blocks, m->stride, RACE_READ);
     }
-    for (uint32_t n = 0; good && !pairs && n < 16 * blocks; n++) {
+    for (uint32_t n = 0; m->width > 1 && !m->across && good && n < 8 * m->width; n++) {
+        uint32_t row = n / m->width, chunk = n % m->width, rows = row * 16 * m->width;
+        uint32_t at = m->start / (16 * m->width) * (16 * m->width) + first * m->stride + rows;
+        at = (at + chunk * 16) ^ (((at / PATTERN_ROW - m->base) & (m->width - 1)) << 4);
+        good = (chunks >> chunk & 1) == 0 ||
+               race_task_touch(t, owner, at, 16, blocks, m->stride, RACE_READ);
+    }
+    for (uint32_t n = 0; m->width > 1 && m->across && good && n < 16 * blocks; n++) {
         uint32_t at = row_at(m, first + n / 16, n / 8 % 2, n % 8);
         good = race_task_touch(t, owner, at, 16, 1, 16, RACE_READ);
     }
