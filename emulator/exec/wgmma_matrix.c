@@ -83,6 +83,12 @@ static void turn_halves(uint32_t out[MACHINE_LANES], const uint8_t rows[8][16])
     }
 }
 
+/* The swizzle moves both chunks of a row as one. */
+static inline bool in_pairs(const wgmma_matrix *m)
+{
+    return m->width > 1 && !m->across && m->start % 32 == 0;
+}
+
 /* Data and shadow bytes of one row of a core matrix. */
 static inline void read_row(const cta *c, uint32_t at, void *to, uint64_t all[2], uint64_t any[2])
 {
@@ -113,11 +119,20 @@ void wgmma_matrix_block(const cta *c, const wgmma_matrix *m, uint32_t block,
                         uint32_t low[MACHINE_LANES], uint32_t high[MACHINE_LANES], wgmma_read *read)
 {
     uint64_t all[2] = {UINT64_MAX, UINT64_MAX}, any[2] = {0};
+    uint32_t at = m->start + block * m->stride, pitch = 16 * m->width;
     uint8_t rows[2][8][16];
 
-    for (uint32_t row = 0; row < 8; row++) {
-        read_row(c, row_at(m, block, 0, row), rows[0][row], all, any);
-        read_row(c, row_at(m, block, 1, row), rows[1][row], all, any);
+    if (in_pairs(m)) { /* most there are, with less to work out */
+        for (uint32_t row = 0; row < 8; row++, at += pitch) {
+            uint32_t low_at = at ^ ((at / PATTERN_ROW - m->base) & (m->width - 1)) << 4;
+            read_row(c, low_at, rows[0][row], all, any);
+            read_row(c, low_at ^ 16, rows[1][row], all, any);
+        }
+    } else {
+        for (uint32_t row = 0; row < 8; row++) {
+            read_row(c, row_at(m, block, 0, row), rows[0][row], all, any);
+            read_row(c, row_at(m, block, 1, row), rows[1][row], all, any);
+        }
     }
     all[0] &= all[1];
     any[0] |= any[1];
