@@ -302,7 +302,7 @@ static bool take_a(warp *w, wgmma_flight *f, const instruction *i, const uint32_
 static bool enter(warp *w, wgmma_flight *f, wgmma_op *op)
 {
     const instruction *i = op->i;
-    const uint32_t *numbers = w->run->kernel->watched + i->target;
+    const uint32_t *numbers = w->run->kernel->watched + i->numbers;
 
     if (f->fences == 0 && machine_checks(w, HONE_EMU_CHECK_ASYNC)) {
         machine_fault(w, i, 0, 0, FAULT_ASYNC, "the first wgmma has no wgmma.fence before it");
@@ -410,7 +410,7 @@ static bool clear_touch(warp *w, wgmma_flight *f, const instruction *i, const ui
 
 static bool before_touch(warp *w, wgmma_flight *f, const instruction *i, uint32_t mask)
 {
-    const uint32_t *numbers = w->run->kernel->watched + i->target;
+    const uint32_t *numbers = w->run->kernel->watched + i->numbers;
     bool copies = (i->flags & FLAG_MOVE) != 0 && mask == w->live;
     int32_t line = 0;
 

@@ -112,9 +112,10 @@ struct instruction {
     const uint32_t *o; /* results, then sources */
     int64_t offset;    /* of an address */
     uint32_t guard;    /* predicate, or MACHINE_NONE */
-    uint32_t target;   /* of a branch; first row of a branch table; of wgmma and of what touches its
-                        * registers, the first of the kernel's `watched` */
-    uint32_t member;   /* operand with the member mask */
+    uint32_t target;   /* of a branch; first row of a branch table; of mma, its multiply-adds */
+    uint32_t
+        numbers; /* of wgmma and of what touches its registers: first of the kernel's `watched` */
+    uint32_t member; /* operand with the member mask */
     int32_t line;
     uint8_t results, sources;
     uint8_t flow, pipe, taint, space, kind, flags;
@@ -286,7 +287,7 @@ struct machine_run_state {
     const uint64_t *fault_at;
     uint64_t running;  /* place of the cluster that runs, of use with fault_at only */
     uint32_t resident; /* clusters that run in turns */
-    uint64_t printed; /* bytes that the kernel\'s printf has written */
+    uint64_t printed;  /* bytes that the kernel\'s printf has written */
 };
 
 static inline uint32_t machine_lowest(uint32_t mask)

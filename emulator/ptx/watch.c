@@ -82,7 +82,7 @@ static void watch_instruction(ptx_builder *b, uint32_t n, execute move, uint32_t
     if (i->run == move && i->sources == 1) {
         i->flags |= (uint8_t)(is_copy(b, i, move, n) ? FLAG_MOVE : FLAG_CLEAR);
     }
-    i->target = at;
+    i->numbers = at;
     if (i->run != exec_wgmma) {
         i->watched = i->run;
         i->run = exec_wgmma_touch;
@@ -169,7 +169,7 @@ static void extend_all(const flight *f, const uint64_t *set, uint32_t at)
 static void step(const flight *f, uint32_t n, uint64_t *set)
 {
     const instruction *i = &f->b->code[n];
-    const uint32_t *numbers = f->b->watched + i->target;
+    const uint32_t *numbers = f->b->watched + i->numbers;
 
     if (i->run == exec_wgmma_wait && i->kind == 0) {
         memset(set, 0, f->words * sizeof *set);
@@ -232,7 +232,7 @@ static void name_numbers(const flight *f)
             continue;
         }
         for (uint32_t k = 0; k < operands_len(i); k++) {
-            uint32_t number = f->b->watched[i->target + k];
+            uint32_t number = f->b->watched[i->numbers + k];
             if (number != MACHINE_NONE) {
                 f->vreg_of[number] = operands_of(f->b, n)[k];
             }
