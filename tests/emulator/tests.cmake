@@ -22,8 +22,12 @@ foreach(module cupti cupti_calls)
 endforeach()
 
 # PTX and the machine: without the driver, straight against the emulator's own functions.
-foreach(module race cluster ptx_kernels ptx_faults ptx_forms exec_alu exec_cvt exec_warp exec_random counters)
+foreach(module cluster ptx_kernels ptx_faults ptx_forms exec_alu exec_cvt exec_warp exec_random counters)
   hone_test(emulator ${module} LINK hone_emulator hone_core ${CMAKE_DL_LIBS} SOURCES emulator/ptx_bench.c)
+endforeach()
+# Kernels that break a rule, and their twins.
+foreach(module race race_engines)
+  hone_test(emulator ${module} LINK hone_emulator hone_core ${CMAKE_DL_LIBS} SOURCES emulator/ptx_bench.c emulator/fault_case.c)
 endforeach()
 # Launches on several host threads.
 hone_test(emulator threads LABELS unit threads LINK hone_emulator hone_core Threads::Threads ${CMAKE_DL_LIBS} SOURCES emulator/ptx_bench.c)

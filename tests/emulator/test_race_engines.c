@@ -1,0 +1,118 @@
+/* test_race_engines.c - races with what engines do for warps: cp.async, bulk copies, wgmma; proxy
+ * fences; mbarriers and clusters. The bodies' registers are in fault_case.h. */
+#include "tests/emulator/fault_case.h"
+#include "tests/support/suite.h"
+
+#include <check.h>
+
+/* Thread 0 makes an mbarrier of one arrival at 8000, another at 8008. */
+#define MBARRIERS                                                                                  \
+    "setp.eq.u32 %p9, %r0, 0; @%p9 mbarrier.init.shared::cta.b64 [s+8000], 1; @%p9 "               \
+    "mbarrier.init.shared::cta.b64 [s+8008], 1; bar.sync 0;\n"
+#define WAIT(label, at)                                                                            \
+    label ": mbarrier.try_wait.parity.shared::cta.b64 %p8, [s+" at "], 0; @!%p8 bra " label ";\n"
+#define LOAD(to, bar)                                                                              \
+    "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [s+" to                     \
+    "], [%x0], 128, [s+" bar "];"
+#define EXPECT(bar) "@%p9 mbarrier.arrive.expect_tx.shared::cta.b64 _, [s+" bar "], 128;"
+#define STORE       "cp.async.bulk.global.shared::cta.bulk_group [%x3], [s], 128;\n"
+/* m64n8k32 of e4m3: A at 0, B at 2048, core matrices of 128 bytes side by side. */
+#define WGMMA                                                                                      \
+    "mov.b64 %x4, 0x0000001000080000; mov.b64 %x5, 0x0000001000080080; "                           \
+    "wgmma.fence.sync.aligned;\n"                                                                  \
+    "wgmma.mma_async.sync.aligned.m64n8k32.f32.e4m3.e4m3 {%f0, %f1, %f2, %f3}, %x4, %x5, 0, 1, "   \
+    "1;\n"                                                                                         \
+    "wgmma.commit_group.sync.aligned;\n"
+#define FILL                                                                                       \
+    "mov.u32 %r9, 0; st.shared.v4.u32 [%r10], {%r9, %r9, %r9, %r9}; st.shared.u32 [%r4+2048], "    \
+    "%r9;\n"
+#define ADDRESS "shl.b32 %r10, %r0, 4;\n"
+
+/* clang-format off */
+static const fault_case cases[] = {
+    {"a warp reads what another warp's cp.async brought", 64, 1, 0,
+     "@%p1 cp.async.ca.shared.global [%r5], [%x2], 4;\n@%p1 cp.async.wait_all;\n@%p2 ld.shared.u32 %r9, [%r5];", 12, 0, 1, "async-misuse",
+     "read of 4 bytes at shared offset 0, which cp.async of warp 0 of CTA 0 writes at line 10; the reader has not waited for it",
+     "@%p1 cp.async.ca.shared.global [%r5], [%x2], 4;\n@%p1 cp.async.wait_all;\nbar.sync 0;\n@%p2 ld.shared.u32 %r9, [%r5];"},
+    {"cp.async over what another warp reads", 64, 1, 0,
+     "@%p1 st.shared.u32 [%r5], %r0;\nbar.sync 0;\n@%p2 ld.shared.u32 %r9, [%r5];\n@%p1 cp.async.ca.shared.global [%r5], [%x2], 4;\n@%p1 cp.async.wait_all;", 13, 0, 0, "race",
+     "cp.async's write of 128 bytes at shared offset 0 races with a read at line 12 by warp 1 of CTA 0 (no barrier between)",
+     "@%p1 st.shared.u32 [%r5], %r0;\nbar.sync 0;\n@%p2 ld.shared.u32 %r9, [%r5];\nbar.sync 0;\n@%p1 cp.async.ca.shared.global [%r5], [%x2], 4;\n@%p1 cp.async.wait_all;"},
+    {"a warp that does not wait reads a bulk copy's destination", 64, 1, 0,
+     MBARRIERS EXPECT("8000") "\n@%p9 " LOAD("0", "8000") "\n@%p2 bra R;\n" WAIT("W", "8000") "R: ld.shared.u32 %r9, [%r5];", 12, 0, 0, "race",
+     "bulk copy's write of 128 bytes at shared offset 0 races with a read at line 15 by warp 1 of CTA 0 (no barrier between)",
+     MBARRIERS EXPECT("8000") "\n@%p9 " LOAD("0", "8000") "\n" WAIT("W", "8000") "R: ld.shared.u32 %r9, [%r5];"},
+    {"a wait for the second of two copies", 32, 1, 0,
+     MBARRIERS EXPECT("8000") EXPECT("8008") "\n@%p9 " LOAD("0", "8000") "\n@%p9 " LOAD("128", "8008") "\n" WAIT("W", "8008") "ld.shared.u32 %r9, [%r5+128];\nld.shared.u32 %r9, [%r5];\n" WAIT("V", "8000"), 16, 0, 0, "async-misuse",
+     "read of 4 bytes at shared offset 0, which a bulk copy issued by warp 0 of CTA 0 writes at line 12; the reader has not waited for it",
+     MBARRIERS EXPECT("8000") EXPECT("8008") "\n@%p9 " LOAD("0", "8000") "\n@%p9 " LOAD("128", "8008") "\n" WAIT("W", "8008") "ld.shared.u32 %r9, [%r5+128];\n" WAIT("V", "8000") "ld.shared.u32 %r9, [%r5];\n"},
+    {"a bulk copy over what another warp reads", 64, 1, 0,
+     MBARRIERS "st.shared.u32 [%r4], %r0;\nbar.sync 0;\n@%p2 ld.shared.u32 %r9, [%r5];\n" EXPECT("8000") "\n@%p9 " LOAD("0", "8000") "\n" WAIT("W", "8000"), 13, 0, 1, "async-misuse",
+     "read of 4 bytes at shared offset 0, which a bulk copy issued by warp 0 of CTA 0 writes at line 15; the reader has not waited for it",
+     MBARRIERS "st.shared.u32 [%r4], %r0;\nbar.sync 0;\n@%p2 ld.shared.u32 %r9, [%r5];\nbar.sync 0;\n" EXPECT("8000") "\n@%p9 " LOAD("0", "8000") "\n" WAIT("W", "8000")},
+    {"a bulk store of what was written without a proxy fence", 64, 1, 0,
+     "setp.eq.u32 %p9, %r0, 0;\n@%p2 st.shared.u32 [%r5], %r0;\nbar.sync 0;\n@%p9 " STORE "cp.async.bulk.commit_group; cp.async.bulk.wait_group 0;", 13, 0, 0, "proxy-fence",
+     "bulk copy reads shared offset 0 that warp 1 of CTA 0 wrote at line 11; no fence.proxy.async lies between",
+     "setp.eq.u32 %p9, %r0, 0;\n@%p2 st.shared.u32 [%r5], %r0;\nfence.proxy.async;\nbar.sync 0;\n@%p9 " STORE "cp.async.bulk.commit_group; cp.async.bulk.wait_group 0;"},
+    {"a proxy fence before the write", 64, 1, 0,
+     "setp.eq.u32 %p9, %r0, 0;\nfence.proxy.async;\n@%p2 st.shared.u32 [%r5], %r0;\nbar.sync 0;\n@%p9 " STORE "cp.async.bulk.commit_group; cp.async.bulk.wait_group 0;", 14, 0, 0, "proxy-fence",
+     "bulk copy reads shared offset 0 that warp 1 of CTA 0 wrote at line 12; no fence.proxy.async lies between",
+     "setp.eq.u32 %p9, %r0, 0;\n@%p2 st.shared.u32 [%r5], %r0;\nbar.sync 0;\nfence.proxy.async;\n@%p9 " STORE "cp.async.bulk.commit_group; cp.async.bulk.wait_group 0;"},
+    {"a write over the source of a bulk store that has not been read", 32, 1, 0,
+     "setp.eq.u32 %p9, %r0, 0;\nst.shared.u32 [%r5], %r0;\nfence.proxy.async; bar.warp.sync -1;\n@%p9 " STORE "@%p9 cp.async.bulk.commit_group;\nbar.warp.sync -1;\nst.shared.u32 [%r5], %r0;", 16, 0, 0, "race",
+     "write of 4 bytes at shared offset 0 races with a read at line 13 by a bulk copy issued by warp 0 of CTA 0 (no barrier between)",
+     "setp.eq.u32 %p9, %r0, 0;\nst.shared.u32 [%r5], %r0;\nfence.proxy.async; bar.warp.sync -1;\n@%p9 " STORE "@%p9 cp.async.bulk.commit_group; @%p9 cp.async.bulk.wait_group.read 0;\nbar.warp.sync -1;\nst.shared.u32 [%r5], %r0;"},
+    {"wgmma of what was written without a proxy fence", 128, 1, 0,
+     ADDRESS FILL "bar.sync 0;\n" WGMMA "wgmma.wait_group.sync.aligned 0;", 14, 0, 3, "proxy-fence",
+     "wgmma reads shared offset 1536 that warp 3 of CTA 0 wrote at line 11; no fence.proxy.async lies between",
+     ADDRESS FILL "fence.proxy.async; bar.sync 0;\n" WGMMA "wgmma.wait_group.sync.aligned 0;"},
+    {"wgmma of what other warps have just written", 128, 1, 0,
+     ADDRESS FILL "bar.sync 0;\n" FILL "fence.proxy.async;\n" WGMMA "wgmma.wait_group.sync.aligned 0;", 13, 0, 0, "race",
+     "write of 4 bytes at shared offset 2048 races with a read at line 16 by wgmma of warp 3 of CTA 0 (no barrier between)",
+     ADDRESS FILL "bar.sync 0; fence.proxy.async;\n" WGMMA "wgmma.wait_group.sync.aligned 0;"},
+    {"a write over what a wgmma reads that was not waited for", 128, 1, 0,
+     ADDRESS FILL "fence.proxy.async; bar.sync 0;\n" WGMMA "bar.sync 0;\n" FILL "wgmma.wait_group.sync.aligned 0;", 17, 0, 2, "race",
+     "write of 16 bytes at shared offset 1024 races with a read at line 14 by wgmma of warp 2 of CTA 0 (no barrier between)",
+     ADDRESS FILL "fence.proxy.async; bar.sync 0;\n" WGMMA "wgmma.wait_group.sync.aligned 0; bar.sync 0;\n" FILL},
+    {"a warp reads what another arrived with at an mbarrier", 64, 1, 0,
+     MBARRIERS "@%p1 st.shared.u32 [%r5], %r0;\nbar.warp.sync -1;\n@%p9 mbarrier.arrive.shared::cta.b64 _, [s+8000];\n@%p2 ld.shared.u32 %r9, [%r5];\n" WAIT("W", "8000"), 11, 0, 0, "race",
+     "write of 4 bytes at shared offset 0 races with a read at line 14 by warp 1 of CTA 0 (no barrier between)",
+     MBARRIERS "@%p1 st.shared.u32 [%r5], %r0;\nbar.warp.sync -1;\n@%p9 mbarrier.arrive.shared::cta.b64 _, [s+8000];\n" WAIT("W", "8000") "@%p2 ld.shared.u32 %r9, [%r5];\n"},
+    {"a relaxed arrival at the cluster's barrier orders nothing", 32, 2, 2,
+     "mov.u32 %r9, %cluster_ctarank; xor.b32 %r9, %r9, 1; mapa.shared::cluster.u32 %r10, %r5, %r9;\nbarrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;\n"
+     "st.shared::cluster.u32 [%r10], %r0;\nbarrier.cluster.arrive.relaxed.aligned; barrier.cluster.wait.aligned;\nld.shared.u32 %r11, [%r5];\nbarrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;", 14, 0, 0, "race",
+     "read of 4 bytes at shared offset 0 races with a write at line 12 by warp 0 of CTA 0 (no cluster barrier between)",
+     "mov.u32 %r9, %cluster_ctarank; xor.b32 %r9, %r9, 1; mapa.shared::cluster.u32 %r10, %r5, %r9;\nbarrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;\n"
+     "st.shared::cluster.u32 [%r10], %r0;\nbarrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;\nld.shared.u32 %r11, [%r5];\nbarrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;"},
+};
+/* clang-format on */
+
+START_TEST(a_kernel_that_breaks_a_rule_is_told_which)
+{
+    fault_case_is_told(&cases[_i]);
+}
+END_TEST
+
+START_TEST(its_twin_passes_under_every_order_of_warps_and_both_timings)
+{
+    fault_case_twin_passes(&cases[_i]);
+}
+END_TEST
+
+START_TEST(a_kernel_that_breaks_a_rule_never_passes)
+{
+    fault_case_never_passes(&cases[_i]);
+}
+END_TEST
+
+int main(void)
+{
+    TCase *tests = tcase_create("race_engines");
+
+    tcase_set_timeout(tests, 60);
+    tcase_add_loop_test(tests, a_kernel_that_breaks_a_rule_is_told_which, 0, (int)ARRAY_LEN(cases));
+    tcase_add_loop_test(tests, its_twin_passes_under_every_order_of_warps_and_both_timings, 0,
+                        (int)ARRAY_LEN(cases));
+    tcase_add_loop_test(tests, a_kernel_that_breaks_a_rule_never_passes, 0, (int)ARRAY_LEN(cases));
+    return suite_run("emulator/race_engines", tests);
+}
