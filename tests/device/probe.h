@@ -36,7 +36,7 @@ void probe_fill_e4m3(const probe *p, uint32_t *in);    /* mma.sync: fragments a,
 void probe_fill_e5m2(const probe *p, uint32_t *in);
 void probe_fill_bf16(const probe *p, uint32_t *in);
 void probe_fill_f16(const probe *p, uint32_t *in);
-/* probe_tensor.c: boxes of tensor maps; in: the case's numbers, out: 4096 words of shared memory.
+/* probe_tensor.c: boxes of tensor maps; in: the case's numbers, out: 2048 words of shared memory.
  */
 void probe_fill_boxes(const probe *p, uint32_t *in);
 hone_status probe_run_boxes(const probe *p, const device *d, CUfunction f, golden *g,

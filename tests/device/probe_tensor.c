@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-enum { TILE_WORDS = 4096, WIDTH = 256, HEIGHT = 40, DEPTH = 3 };
+enum { TILE_WORDS = 2048, WIDTH = 256, HEIGHT = 40, DEPTH = 3 };
 
 /* A case's words: rank, swizzle, element bytes (1 or 4), box (x, y, z), coordinates, NaN fill. */
 enum { RANK, SWIZZLE, BYTES, BOX_X, BOX_Y, BOX_Z, AT_X, AT_Y, AT_Z, NAN_FILL, BOX_FIELDS };

@@ -14,10 +14,10 @@ __device__ __forceinline__ u32 shared_address(const void *p)
 extern "C" __global__ void tensor_box(const __grid_constant__ tensor_map map, u32 *out, int x, int y,
                                       int z, int rank, u32 bytes)
 {
-    __shared__ __align__(1024) u32 tile[4096];
+    __shared__ __align__(1024) u32 tile[2048];
     __shared__ __align__(8) u64 object;
     u32 bar = shared_address(&object);
-    for (u32 n = threadIdx.x; n < 4096; n += blockDim.x) {
+    for (u32 n = threadIdx.x; n < 2048; n += blockDim.x) {
         tile[n] = 0xa5a5a5a5;
     }
     if (threadIdx.x == 0) {
@@ -43,7 +43,7 @@ extern "C" __global__ void tensor_box(const __grid_constant__ tensor_map map, u3
         asm volatile("{.reg .pred q; mbarrier.try_wait.parity.shared::cta.b64 q, [%1], 0; "
                      "selp.u32 %0, 1, 0, q;}" : "=r"(done) : "r"(bar) : "memory");
     }
-    for (u32 n = threadIdx.x; n < 4096; n += blockDim.x) {
+    for (u32 n = threadIdx.x; n < 2048; n += blockDim.x) {
         out[n] = tile[n];
     }
 }
