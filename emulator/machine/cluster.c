@@ -236,6 +236,8 @@ void cluster_arrive(warp *w, const instruction *i, uint32_t mask)
     }
     if (i->order & ORDER_RELEASE) {
         race_release(w, &c->arriving);
+    } else { /* as after fence.mbarrier_init, the usual way to begin */
+        race_release_fenced(w, &c->arriving);
     }
     w->cluster_arrived |= mask;
     c->arrived += (uint32_t)__builtin_popcount(mask);

@@ -42,6 +42,8 @@ bool race_lanes_agree(warp *w, const instruction *i, const cta *owner,
 /* Order among warps. *to is allocated on first use. */
 void race_release(warp *w, race_clock **to);
 void race_acquire(warp *w, const race_clock *from);
+/* A relaxed arrival: it tells of what came before the warp's last releasing fence, and no more. */
+void race_release_fenced(warp *w, race_clock **to);
 void race_clock_free(race_clock **c);
 /* bar.warp.sync, and what implies it: these lanes see what each of them did before. */
 void race_warp_sync(warp *w, uint32_t mask);

@@ -107,6 +107,16 @@ void race_fence(warp *w, uint8_t order)
     }
 }
 
+void race_release_fenced(warp *w, race_clock **to)
+{
+    race_state *s = state_of(w);
+    const race_warp *r = s != NULL ? race_warp_of(s, w) : NULL;
+
+    if (s != NULL && r->released != NULL && clock_at(s->run, to) != NULL) {
+        race_clock_join(s->run, *to, r->released);
+    }
+}
+
 /* One word: what strong accesses of it bring and take. */
 static void order_word(warp *w, race_state *s, race_clock **word, uint8_t order, bool reads,
                        bool writes)
@@ -122,8 +132,8 @@ static void order_word(warp *w, race_state *s, race_clock **word, uint8_t order,
     }
     if (writes && (order & ORDER_RELEASE) != 0) {
         release(s, r, word);
-    } else if (writes && r->released != NULL && clock_at(s->run, word) != NULL) {
-        race_clock_join(s->run, *word, r->released);
+    } else if (writes) {
+        race_release_fenced(w, word);
     }
 }
 

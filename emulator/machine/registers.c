@@ -10,6 +10,12 @@ enum {
     GROUP = 4,              /* warps of a warpgroup */
 };
 
+/* Registers of a thread as .maxnreg or ptxas' report have them; 0: unknown. */
+static uint32_t said(const machine_launch *l)
+{
+    return l->kernel->max_registers > 0 ? l->kernel->max_registers : (uint32_t)l->registers;
+}
+
 uint32_t registers_at_start(const machine_launch *l)
 {
     const ptx_kernel *k = l->kernel;
@@ -17,9 +23,8 @@ uint32_t registers_at_start(const machine_launch *l)
     uint32_t warps = (threads + MACHINE_LANES - 1) / MACHINE_LANES;
     uint32_t ctas = k->min_ctas > 0 ? k->min_ctas : 1;
     uint32_t share = FILE_REGISTERS / (warps * MACHINE_LANES * ctas) / UNIT * UNIT;
-    uint32_t said = k->max_registers > 0 ? k->max_registers : (uint32_t)l->registers;
 
-    share = said > 0 ? (said + UNIT - 1) / UNIT * UNIT : share;
+    share = said(l) > 0 ? (said(l) + UNIT - 1) / UNIT * UNIT : share;
     return share < MOST ? share : MOST;
 }
 
@@ -32,6 +37,9 @@ static bool check(warp *w, const instruction *i, uint32_t lane, uint32_t count)
                       "setmaxnreg to %u registers: a multiple of 8 from 24 to 256 is possible",
                       count);
         return false;
+    }
+    if (said(w->run->launch) == 0) { /* nobody told what ptxas gave the kernel: no more is known */
+        return true;
     }
     if (more ? count < w->registers : count > w->registers) {
         machine_fault(w, i, lane, 0, FAULT_REGISTERS,
@@ -102,7 +110,7 @@ void registers_request(warp *w, const instruction *i, uint32_t mask)
     if (!check_group(w, i, lane)) {
         return;
     }
-    if (count < w->registers) {
+    if (count < w->registers && i->kind != 0) {
         w->cta->registers_free += w->registers - count;
         w->registers = count;
     } else if (count > w->registers) {
