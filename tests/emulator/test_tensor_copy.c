@@ -40,6 +40,20 @@ static void open(ptx_bench *b, const char *kind, hone_emu_timing timing)
     free(text);
 }
 
+/* Check notes each assertion in a file: only what differs becomes one. */
+static void expect(const uint8_t *got, const uint8_t *want, uint64_t from, uint64_t to,
+                   uint64_t seed)
+{
+    tensor_case c = tensor_bench_draw(seed);
+
+    for (uint64_t n = from; n < to; n++) {
+        if (got[n] != want[n]) {
+            ck_abort_msg("seed %llu, %s: byte %llu is %02x, not %02x", (unsigned long long)seed,
+                         tensor_bench_describe(&c), (unsigned long long)n, got[n], want[n]);
+        }
+    }
+}
+
 static void check_load(ptx_bench *b, uint64_t seed, uint64_t out)
 {
     static uint8_t got[TENSOR_BENCH_SHARED], want[TENSOR_BENCH_SHARED];
@@ -63,10 +77,7 @@ static void check_load(ptx_bench *b, uint64_t seed, uint64_t out)
     ck_assert_msg(status == HONE_OK, "seed %llu, %s: %s", (unsigned long long)seed,
                   tensor_bench_describe(&c), b->error.message);
     ptx_bench_read(b, out, got, sizeof got);
-    for (uint32_t n = TENSOR_BENCH_BOX; n < TENSOR_BENCH_SHARED; n++) {
-        ck_assert_msg(got[n] == want[n], "seed %llu, %s: byte %u is %02x, not %02x",
-                      (unsigned long long)seed, tensor_bench_describe(&c), n, got[n], want[n]);
-    }
+    expect(got, want, TENSOR_BENCH_BOX, sizeof got, seed);
     ck_assert_uint_eq(b->counters.tma_load_bytes, c.bytes);
     ck_assert_int_eq(memory_free(b->memory, c.map.address, &error), HONE_OK);
     free(data);
@@ -106,11 +117,7 @@ static void check_store(ptx_bench *b, uint64_t seed, uint64_t in)
     ck_assert_msg(status == HONE_OK, "seed %llu, %s: %s", (unsigned long long)seed,
                   tensor_bench_describe(&c), b->error.message);
     ptx_bench_read(b, c.map.address, got, c.global_bytes);
-    for (uint64_t n = 0; n < c.global_bytes; n++) {
-        ck_assert_msg(got[n] == want[n], "seed %llu, %s: byte %llu is %02x, not %02x",
-                      (unsigned long long)seed, tensor_bench_describe(&c), (unsigned long long)n,
-                      got[n], want[n]);
-    }
+    expect(got, want, 0, c.global_bytes, seed);
     ck_assert_uint_eq(b->counters.tma_store_bytes, c.bytes);
     ck_assert_int_eq(memory_free(b->memory, c.map.address, &error), HONE_OK);
     free(want);
