@@ -211,14 +211,14 @@ bool tensor_box_next(tensor_slabs *s, tensor_slab *out)
     return true;
 }
 
-/* The row at `at` does not lie in an allocation: along which dimension it went too far, the one
- * that contributed most. */
+/* The row at `at` does not lie in the map's allocation: along which dimension it went too far, the
+ * one that contributed most. */
 static void refuse(warp *w, const instruction *i, uint32_t lane, const tensor_copy *c,
                    const int64_t at[TENSOR_MAP_RANK])
 {
     const tensor_map *m = &c->map;
     uint64_t address = address_of(c, at), worst = 0;
-    const memory_range *near = memory_find(w->run->launch->memory, address);
+    const memory_range *near = memory_find(w->run->launch->memory, m->address);
     uint32_t blame = 0;
     char place[96];
 
@@ -227,12 +227,12 @@ static void refuse(warp *w, const instruction *i, uint32_t lane, const tensor_co
         blame = far > worst ? d : blame;
         worst = far > worst ? far : worst;
     }
-    if (near == NULL) {
+    if (near == NULL || address + c->inside_bytes <= near->end) {
         snprintf(place, sizeof place, "in no allocation");
     } else if (near->freed) {
         snprintf(place, sizeof place, "in an allocation that was freed");
     } else {
-        snprintf(place, sizeof place, "%llu bytes past the end of an allocation of %llu",
+        snprintf(place, sizeof place, "%llu bytes past the end of its allocation of %llu",
                  (unsigned long long)(address + c->inside_bytes - near->end),
                  (unsigned long long)(near->end - near->begin));
     }

@@ -48,4 +48,7 @@ hone_run(emulator block_scale_full test_emulator_block_scale LABELS slow TIMEOUT
 
 # Boxes of tensors, and the same over more of them.
 hone_test(emulator tensor_copy LINK hone_emulator hone_core ${CMAKE_DL_LIBS} SOURCES emulator/ptx_bench.c emulator/tensor_bench.c)
+foreach(module tensor_faults tensor_use)
+  hone_test(emulator ${module} LINK hone_emulator hone_core ${CMAKE_DL_LIBS} SOURCES emulator/ptx_bench.c)
+endforeach()
 hone_run(emulator tensor_copy_full test_emulator_tensor_copy LABELS slow TIMEOUT 900 SET HONE_TENSOR_CASES=20000)
