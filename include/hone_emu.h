@@ -76,7 +76,7 @@ typedef enum hone_emu_timing {
     X(tma_store_bytes, "bytes of bulk and tensor copies to global memory")                         \
     X(barriers, "arrivals of warps at barriers")                                                   \
     X(mbarrier_arrivals, "arrivals at mbarriers")                                                  \
-    X(waits, "polls that had to come back: try_wait, test_wait")
+    X(waits, "waits of warps at mbarriers: try_wait, test_wait that had to come back")
 
 /* What one launch did. Counts cover the CTAs that ran; `ctas_total` is the grid. Every field is a
  * uint64_t, so that counters are also a list of HONE_EMU_COUNTERS_LEN of them. */
@@ -162,10 +162,10 @@ typedef struct hone_emu_resources {
 
 /* What the activity API (CUPTI) does wrong, for the tests of who relies on it. Zeroed: nothing. */
 typedef struct hone_emu_cupti_faults {
-    int32_t subscribe;      /* CUptiResult of cuptiSubscribe: 39 is another tool's */
-    int32_t enable;         /* CUptiResult of cuptiActivityEnable ... */
-    int32_t enable_kind;    /* ... of this CUpti_ActivityKind; 0: of all */
-    uint32_t lose_every;    /* every n-th record of a kernel is neither given nor counted; 0: none */
+    int32_t subscribe;   /* CUptiResult of cuptiSubscribe: 39 is another tool's */
+    int32_t enable;      /* CUptiResult of cuptiActivityEnable ... */
+    int32_t enable_kind; /* ... of this CUpti_ActivityKind; 0: of all */
+    uint32_t lose_every; /* every n-th record of a kernel is neither given nor counted; 0: none */
     int32_t zero_timestamps; /* not 0: records of kernels have no times */
 } hone_emu_cupti_faults;
 

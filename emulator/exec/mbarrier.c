@@ -201,12 +201,14 @@ void exec_mbarrier_wait(warp *w, const instruction *i, uint32_t mask)
     if (w->tainted) {
         taint_set(w, i->o[0], 0, mask);
     }
+    /* looking again is the same wait */
+    w->run->counters.waits += passed != mask && !(w->in_vain && w->polling == i);
+    w->in_vain = passed != mask;
     if (passed != mask) {
         w->polling = i;
         w->polled_at = p.at[machine_lowest(mask & ~passed)];
         w->yields = true;
         w->polled = w->cta->cluster->changes;
-        w->run->counters.waits++;
     }
 }
 

@@ -188,6 +188,7 @@ struct warp {
      * cluster's `changes` at that time: while it stands, looking again is in vain. */
     bool yields;
     uint64_t polled;
+    bool in_vain; /* the last poll */
     const instruction *polling; /* the poll, */
     uint32_t polled_at;         /* and the offset of its mbarrier in the CTA's shared memory */
     uint32_t polls; /* in vain, in a row, while `changes` stood; turns that ended so */

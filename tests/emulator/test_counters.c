@@ -35,8 +35,9 @@ typedef struct bench {
     machine_profile profile;
 } bench;
 
-static void run(bench *t, const char *ptx, const uint32_t grid[3], const uint32_t block[3])
+static void run(bench *t, const char *ptx, uint32_t threads, hone_emu_timing timing)
 {
+    const uint32_t block[3] = {threads, 1, 1};
     static const uint8_t content[16384] = {1};
 
     memset(t, 0, sizeof *t);
@@ -44,9 +45,10 @@ static void run(bench *t, const char *ptx, const uint32_t grid[3], const uint32_
     ck_assert_msg(ptx_bench_load(&t->b, ptx) == HONE_OK, "%s", t->b.error.message);
     uint64_t buffer = ptx_bench_buffer(&t->b, content, sizeof content);
     void *arguments[] = {&buffer};
+    t->b.launch.timing = timing;
     t->b.launch.profile = &t->profile;
     t->b.launch.estimate = &t->estimate;
-    hone_status status = ptx_bench_run(&t->b, "k", grid, block, arguments);
+    hone_status status = ptx_bench_run(&t->b, "k", ONE, block, arguments);
     ck_assert_msg(status == HONE_OK, "%s", t->b.error.message);
 }
 
@@ -61,6 +63,31 @@ typedef struct expected {
     size_t field;
     uint64_t value;
 } expected;
+
+/* Lane 0 makes an mbarrier behind 4 KiB of `s`, copies 512 bytes and arrives; all wait. */
+#define BULK                                                                                       \
+    KERNEL(                                                                                        \
+        "mov.u32 %r1, s; setp.ne.u32 %p1, %r0, 0; @%p1 bra W;\n"                                   \
+        "mbarrier.init.shared.b64 [%r1+4096], 1; fence.proxy.async;\n"                             \
+        "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r1], [%rd0], 512, "   \
+        "[%r1+4096];\n"                                                                            \
+        "mbarrier.arrive.expect_tx.shared.b64 %rd2, [%r1+4096], 512;\n"                            \
+        "W: bar.warp.sync -1;\n"                                                                   \
+        "L: mbarrier.try_wait.parity.shared.b64 %p2, [%r1+4096], 0; @!%p2 bra L;")
+
+/* 4 KiB of zeros; A and B are the same 2 KiB, K-major without a swizzle: 128 bytes from one 8 x 8
+ * core matrix to the next along k, 256 along the rows. */
+#define WGMMA                                                                                      \
+    KERNEL(                                                                                        \
+        "mov.u32 %r1, s; shl.b32 %r2, %r0, 5; add.u32 %r2, %r2, %r1; mov.u32 %r3, 0;\n"            \
+        "st.shared.v4.u32 [%r2], {%r3, %r3, %r3, %r3};\n"                                          \
+        "st.shared.v4.u32 [%r2+16], {%r3, %r3, %r3, %r3};\n"                                       \
+        "fence.proxy.async; bar.sync 0;\n"                                                         \
+        "shr.u32 %r4, %r1, 4; cvt.u64.u32 %rd2, %r4; or.b64 %rd2, %rd2, 0x1000080000;\n"           \
+        "setp.ne.u32 %p1, %r3, 0; wgmma.fence.sync.aligned;\n"                                     \
+        "wgmma.mma_async.sync.aligned.m64n8k16.f32.bf16.bf16 {%f1, %f2, %f3, %f4}, %rd2, %rd2, "   \
+        "%p1, 1, 1, 0, 0;\n"                                                                       \
+        "wgmma.commit_group.sync.aligned; wgmma.wait_group.sync.aligned 0;")
 
 static const struct {
     const char *name, *ptx;
@@ -225,20 +252,70 @@ static const struct {
       {FIELD(tensor_macs[HONE_EMU_MMA_BF16]), 2048},
       {FIELD(tensor_macs[HONE_EMU_MMA_F16]), 0},
       {FIELD(warpgroup_macs[HONE_EMU_MMA_BF16]), 0}}},
-    {NULL, NULL, {{0, 0}}},
 };
+
+/* Of engines: with the threads of the CTA, and when the engine works. */
+static const struct {
+    const char *name, *ptx;
+    expected counters[10];
+    uint32_t threads;
+    hone_emu_timing timing;
+} engines[] = {
+    /* one lane starts one copy of 512 bytes and arrives once; the copy has landed when the warp
+       first looks */
+    {"bulk copy at issue",
+     BULK,
+     {{FIELD(tma_requests), 1},
+      {FIELD(tma_load_bytes), 512},
+      {FIELD(tma_store_bytes), 0},
+      {FIELD(mbarrier_arrivals), 1},
+      {FIELD(waits), 0},
+      {FIELD(unique_lines), 4},
+      {FIELD(global_requests), 0}},
+     32,
+     HONE_EMU_AT_ISSUE},
+    /* the same when it lands as late as it may: the first poll is in vain */
+    {"bulk copy as late as may be",
+     BULK,
+     {{FIELD(tma_requests), 1}, {FIELD(tma_load_bytes), 512}, {FIELD(waits), 1}},
+     32,
+     HONE_EMU_LATEST},
+    /* 64 x 8 x 16 products, by the four warps of a group; an instruction of each */
+    {"wgmma",
+     WGMMA,
+     {{FIELD(tensor_macs[HONE_EMU_MMA_BF16]), 8192},
+      {FIELD(warpgroup_macs[HONE_EMU_MMA_BF16]), 8192},
+      {FIELD(barriers), 4}},
+     128,
+     HONE_EMU_AT_ISSUE},
+};
+
+static void compare(const bench *t, const char *name, const expected *list)
+{
+    for (const expected *e = list; e->field != 0; e++) {
+        uint64_t value = 0;
+        memcpy(&value, (const char *)&t->b.counters + e->field, sizeof value);
+        ck_assert_msg(value == e->value, "%s: counter %zu is %llu, not %llu", name, e->field / 8,
+                      (unsigned long long)value, (unsigned long long)e->value);
+    }
+}
 
 START_TEST(counters_are_those_worked_out_by_hand)
 {
     bench t;
 
-    run(&t, kernels[_i].ptx, ONE, WARP);
-    for (const expected *e = kernels[_i].counters; e->field != 0; e++) {
-        uint64_t value = 0;
-        memcpy(&value, (const char *)&t.b.counters + e->field, sizeof value);
-        ck_assert_msg(value == e->value, "%s: counter %zu is %llu, not %llu", kernels[_i].name,
-                      e->field / 8, (unsigned long long)value, (unsigned long long)e->value);
-    }
+    run(&t, kernels[_i].ptx, 32, HONE_EMU_AT_ISSUE);
+    compare(&t, kernels[_i].name, kernels[_i].counters);
+    end(&t);
+}
+END_TEST
+
+START_TEST(engines_count_alike_whenever_they_work)
+{
+    bench t;
+
+    run(&t, engines[_i].ptx, engines[_i].threads, engines[_i].timing);
+    compare(&t, engines[_i].name, engines[_i].counters);
     end(&t);
 }
 END_TEST
@@ -349,7 +426,7 @@ START_TEST(a_profile_has_each_line_with_its_source)
     bench t;
     uint64_t warp = 0, sectors = 0;
 
-    run(&t, lined, ONE, WARP);
+    run(&t, lined, 32, HONE_EMU_AT_ISSUE);
     for (size_t n = 0; n < t.profile.len; n++) {
         warp += t.profile.lines[n].warp_instructions;
         sectors += t.profile.lines[n].global_sectors;
@@ -381,7 +458,7 @@ START_TEST(without_a_profile_the_counters_are_the_same)
     void *arguments[] = {&buffer};
     static const uint8_t content[16384] = {1};
 
-    run(&with, lined, ONE, WARP);
+    run(&with, lined, 32, HONE_EMU_AT_ISSUE);
     memset(&without, 0, sizeof without);
     ptx_bench_open(&without.b);
     ck_assert_int_eq(ptx_bench_load(&without.b, lined), HONE_OK);
@@ -430,7 +507,7 @@ START_TEST(odd_line_information_is_passed_over)
              ".version 8.8\n.target sm_90a\n.address_size 64\n.visible .entry k(.param .u64 b) {\n"
              "%sret;\n}\n",
              odd[_i]);
-    run(&t, text, ONE, WARP);
+    run(&t, text, 32, HONE_EMU_AT_ISSUE);
     ck_assert_uint_eq(t.b.counters.warp_instructions, 1);
     end(&t);
 }
@@ -474,8 +551,8 @@ int main(void)
 {
     TCase *tests = tcase_create("counters");
 
-    tcase_add_loop_test(tests, counters_are_those_worked_out_by_hand, 0,
-                        (int)ARRAY_LEN(kernels) - 1);
+    tcase_add_loop_test(tests, counters_are_those_worked_out_by_hand, 0, (int)ARRAY_LEN(kernels));
+    tcase_add_loop_test(tests, engines_count_alike_whenever_they_work, 0, (int)ARRAY_LEN(engines));
     tcase_add_test(tests, a_sample_is_scaled_with_its_standard_error);
     tcase_add_test(tests, a_whole_grid_has_no_error_and_a_lone_cta_no_known_one);
     tcase_add_test(tests, a_profile_has_each_line_with_its_source);
