@@ -114,6 +114,7 @@ typedef double f64;
         (void)b;                                                                                   \
         machine_set_predicate(w, i->o[0], (expression), mask);                                     \
     }
+#define PT(id, names, sig, taint, expression) PP(id, names, sig, expression)
 /* d = p ? a : b */
 #define SEL(id, names, sig, D)                                                                     \
     EXEC_BEGIN(id)                                                                                 \
@@ -156,6 +157,7 @@ typedef double f64;
 #undef PU
 #undef PB
 #undef PP
+#undef PT
 #undef SEL
 #undef D2
 #undef CARRY
@@ -168,6 +170,7 @@ typedef double f64;
 #define PU(id, names, sig, ...)               EXEC_ROW(id, names, sig, ALU, TAINT_UNION)
 #define PB(id, names, sig, ...)               EXEC_ROW(id, names, sig, ALU, TAINT_UNION)
 #define PP(id, names, sig, ...)               EXEC_ROW(id, names, sig, ALU, TAINT_UNION)
+#define PT(id, names, sig, taint, ...)        EXEC_ROW(id, names, sig, ALU, taint)
 #define SEL(id, names, sig, ...)              EXEC_ROW(id, names, sig, ALU, TAINT_SELECT)
 #define D2(id, names, sig, ...)               EXEC_ROW(id, names, sig, ALU, TAINT_UNION)
 #define CARRY(id, names, sig, ...)            EXEC_ROW(id, names, sig, ALU, TAINT_UNION)

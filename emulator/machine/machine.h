@@ -73,6 +73,8 @@ typedef enum machine_pipe {
 typedef enum machine_taint {
     TAINT_UNION,  /* results are poisoned where any source is */
     TAINT_SELECT, /* d = p ? a : b */
+    TAINT_AND,    /* of predicates: a false one decides */
+    TAINT_OR,     /* a true one does */
     TAINT_SELF,   /* the handler sees to it */
     TAINT_STRICT, /* a poisoned source is a fault */
 } machine_taint;

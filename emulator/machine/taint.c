@@ -37,6 +37,37 @@ static uint32_t selected(const warp *w, const instruction *i)
     return (a & p) | (b & ~p) | *machine_poison(w, s[2]);
 }
 
+/* A predicate that is known, and alone decides the result, makes the other's poison void: compilers
+ * turn `i < n && x[i] > 0` into two comparisons and one of these. */
+static uint32_t joined(const warp *w, const instruction *i)
+{
+    const uint32_t *s = i->o + i->results;
+    uint32_t poison = 0, decided = 0;
+
+    for (uint32_t n = 0; n < 2; n++) {
+        uint32_t p = *machine_r32(w, s[n]), bad = *machine_poison(w, s[n]);
+        poison |= bad;
+        decided |= ~bad & (i->taint == TAINT_OR ? p : ~p);
+    }
+    return poison & ~decided;
+}
+
+static uint32_t poison_of(const warp *w, const instruction *i)
+{
+    switch ((machine_taint)i->taint) {
+    case TAINT_SELECT:
+        return selected(w, i);
+    case TAINT_AND:
+    case TAINT_OR:
+        return joined(w, i);
+    case TAINT_UNION:
+    case TAINT_SELF:
+    case TAINT_STRICT:
+        break;
+    }
+    return union_of(w, i);
+}
+
 static bool refuse_sources(warp *w, const instruction *i, uint32_t mask)
 {
     for (uint32_t s = 0; s < i->sources; s++) {
@@ -61,7 +92,7 @@ bool taint_before(warp *w, const instruction *i, uint32_t active, uint32_t mask)
     if (i->taint == TAINT_STRICT && refuse_sources(w, i, mask)) {
         return false;
     }
-    uint32_t poison = i->taint == TAINT_SELECT ? selected(w, i) : union_of(w, i);
+    uint32_t poison = poison_of(w, i);
     if (i->guard != MACHINE_NONE) {
         poison |= *machine_poison(w, i->guard);
     }

@@ -16,9 +16,9 @@ typedef struct fault_case {
     const char *name;
     uint32_t threads, ctas, cluster; /* cluster: CTAs, 0 counts as 1 */
     const char *bad;
-    int line, lane, warp; /* of the fault */
-    const char *kind, *message;
-    const char *good; /* NULL: there is no twin */
+    int line, lane, warp;       /* of the fault */
+    const char *kind, *message; /* a '*' in the message stands for an address */
+    const char *good;           /* NULL: there is no twin */
 } fault_case;
 
 /* The bad kernel, warps in order, copies at issue: kind, message, line, lane and warp. */

@@ -26,7 +26,7 @@ foreach(module cluster ptx_kernels ptx_faults ptx_forms exec_alu exec_cvt exec_w
   hone_test(emulator ${module} LINK hone_emulator hone_core ${CMAKE_DL_LIBS} SOURCES emulator/ptx_bench.c)
 endforeach()
 # Kernels that break a rule, and their twins.
-foreach(module race race_engines)
+foreach(module race race_engines sanitizers)
   hone_test(emulator ${module} LINK hone_emulator hone_core ${CMAKE_DL_LIBS} SOURCES emulator/ptx_bench.c emulator/fault_case.c)
 endforeach()
 # Launches on several host threads.
