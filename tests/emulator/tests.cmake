@@ -6,7 +6,7 @@ hone_test(emulator memory LINK hone_emulator hone_core)
 
 # The driver as a program loads it: from the built library, by name.
 set(labels_of_shim_memory unit threads)
-foreach(module shim shim_module shim_launch shim_cluster shim_memory shim_occupancy tensor_map)
+foreach(module shim shim_module shim_launch shim_cluster shim_memory shim_occupancy)
   hone_test(emulator ${module} LABELS ${labels_of_${module}} LINK hone_core hone_cuda_headers Threads::Threads ${CMAKE_DL_LIBS} SOURCES emulator/shim_driver.c)
   target_compile_definitions(test_emulator_${module} PRIVATE HONE_EMU_FILE="$<TARGET_FILE:hone_emu>")
   add_dependencies(test_emulator_${module} hone_emu)
@@ -45,6 +45,11 @@ foreach(module exec_matrix calls)
 endforeach()
 hone_test(emulator block_scale LINK hone_emulator hone_core)
 hone_run(emulator block_scale_full test_emulator_block_scale LABELS slow TIMEOUT 900 SET HONE_TENSOR_CASES=100000)
+
+hone_test(emulator tensor_map LINK hone_core hone_cuda_headers Threads::Threads ${CMAKE_DL_LIBS}
+  SOURCES emulator/shim_driver.c emulator/tensor_map_rules.c)
+target_compile_definitions(test_emulator_tensor_map PRIVATE HONE_EMU_FILE="$<TARGET_FILE:hone_emu>")
+add_dependencies(test_emulator_tensor_map hone_emu)
 
 # Boxes of tensors, and the same over more of them.
 hone_test(emulator tensor_copy LINK hone_emulator hone_core ${CMAKE_DL_LIBS} SOURCES emulator/ptx_bench.c emulator/tensor_bench.c)
