@@ -82,7 +82,9 @@ static bool pick(warp *w, group *g)
     return true;
 }
 
-/* Lanes wait for one another at different places: say where the first of them stands. */
+/* Lanes wait for one another at different places: say where the first of them stands. Lanes that
+ * have exited are never waited for: the CUDA programming guide has a mask name threads "that have
+ * not exited", and the PTX ISA has a barrier wait for "all non-exited threads". */
 static void stuck(warp *w)
 {
     uint32_t lane = machine_lowest(w->live);
@@ -92,10 +94,19 @@ static void stuck(warp *w)
     for (EACH_LANE(other, w->live)) {
         here |= (uint32_t)(w->lane_pc[other] == w->lane_pc[lane]) << other;
     }
-    machine_fault(w, i, lane, 0,
-                  i->flow == FLOW_BARRIER || i->flow == FLOW_ALIGNED ? FAULT_BARRIER_DIVERGENCE
-                                                                     : FAULT_DEADLOCK,
-                  "lanes %08x of the warp wait here, lanes %08x never come", here, w->live & ~here);
+    uint32_t missing = w->live & ~here;
+    if (i->flow != FLOW_WARP) {
+        machine_fault(w, i, lane, 0, FAULT_BARRIER_DIVERGENCE,
+                      "lanes %08x of the warp wait here, lanes %08x never come", here, missing);
+        return;
+    }
+    uint32_t wanted = machine_r32(w, i->member)[lane], first = missing & wanted;
+    first = machine_lowest(first != 0 ? first : w->live);
+    machine_fault(
+        w, i, lane, 0, FAULT_MEMBERMASK,
+        "member mask %08x: lanes %08x wait here, lanes %08x never come (lane %u is at line "
+        "%d)",
+        wanted, here, missing & wanted, first, warp_stands_at(w, first)->line);
 }
 
 /* Each of these moves the group on, or returns false when another must be picked. */

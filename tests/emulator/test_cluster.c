@@ -83,6 +83,7 @@ static hone_status run_pair(ptx_bench *b, const char *body, uint32_t threads, ui
     open_body(b, body);
     *out = ptx_bench_buffer(b, NULL, 4096);
     b->launch.cluster[0] = 2;
+    b->launch.registers = threads > 256 ? 65536 / (int32_t)threads / 8 * 8 : 256;
     return ptx_bench_run(b, "k", (uint32_t[]){2, 1, 1}, (uint32_t[]){threads, 1, 1},
                          (void *[]){out});
 }

@@ -96,7 +96,7 @@ static const struct {
     {"lanes that wait for one another at two places",
      "setp.lt.u32 %p1, %r0, 16;\n@%p1 bra A;\nbar.warp.sync -1;\nbra B;\nA:\nshfl.sync.idx.b32 "
      "%r1, %r0, 0, 31, -1;\nB:",
-     "deadlock", 5, 0, 32},
+     "membermask", 5, 0, 32},
     {"a loop without an end", "L:\nbra L;", "hang", 1, 0, 32},
     {"trap in one lane", "setp.eq.u32 %p1, %r0, 9;\n@%p1 trap;", "trap", 1, 9, 32},
     {"a branch table overrun",
