@@ -135,6 +135,11 @@ void exec_stmatrix(warp *w, const instruction *i, uint32_t mask)
         access_open(w, i, address, rows, 16, &space, &win) != rows) {
         return;
     }
+    win.dense = false;
+    if (!access_unmarked(w, i, rows, 16, &win) ||
+        !access_ordered(w, i, rows, 16, space, &win, address, RACE_WRITE)) {
+        return;
+    }
     access_count_matrix(w, address, rows);
     for (uint32_t m = 0; m < i->elements; m++) {
         gather(w, i, win.at + 8 * m, &win, i->o[1 + m]);

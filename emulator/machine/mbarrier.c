@@ -230,12 +230,12 @@ bool mbarrier_expect(const mbarrier_actor *a, cta *owner, mbarrier *b, int64_t b
 }
 
 void mbarrier_complete_tx(warp *by, const instruction *i, uint32_t lane, cta *owner, uint32_t at,
-                          uint32_t bytes, const race_task *task)
+                          uint32_t bytes, race_task *task)
 {
     mbarrier_actor a = {by, i, lane};
     mbarrier *b = mbarrier_find(by, i, lane, owner, at);
 
-    if (b != NULL) {
+    if (b != NULL && race_task_touch(task, owner, at, MBARRIER_BYTES, 1, 0, RACE_ATOMIC)) {
         race_task_release(task, &b->arriving);
         mbarrier_expect(&a, owner, b, -(int64_t)bytes);
     }

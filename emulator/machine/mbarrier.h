@@ -61,7 +61,7 @@ bool mbarrier_add_pending(const mbarrier_actor *a, cta *owner, mbarrier *b);
 bool mbarrier_expect(const mbarrier_actor *a, cta *owner, mbarrier *b, int64_t bytes);
 /* An engine brings bytes: what async.h signals. `by` and `i` are whose operation it is. */
 void mbarrier_complete_tx(warp *by, const instruction *i, uint32_t lane, cta *owner, uint32_t at,
-                          uint32_t bytes, const race_task *task);
+                          uint32_t bytes, race_task *task);
 
 /* The opaque 64 bits that an arrival returns: the phase, and what was pending before. */
 uint64_t mbarrier_state(const mbarrier *b);
