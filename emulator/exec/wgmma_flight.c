@@ -480,6 +480,9 @@ void exec_wgmma_wait(warp *w, const instruction *i, uint32_t mask)
     wgmma_flight *f = open_aligned(w, i, mask);
 
     if (f != NULL && f->committed > i->kind) {
+        /* A real wait: the others' turn. A group's warps then go through the same tiles together,
+         * and find B taken apart. */
+        w->yields = f->ops_len > 0;
         finish(w, f, f->committed - i->kind);
     }
 }
