@@ -2,6 +2,7 @@
 #include "tests/emulator/tensor_cases.h"
 
 #include "core/random.h"
+#include "core/status.h"
 
 #include <string.h>
 
@@ -10,13 +11,20 @@ static const struct {
 } pairs[] = {
     {TENSOR_E4M3, TENSOR_E4M3}, {TENSOR_E4M3, TENSOR_E5M2}, {TENSOR_E5M2, TENSOR_E4M3},
     {TENSOR_E5M2, TENSOR_E5M2}, {TENSOR_BF16, TENSOR_BF16}, {TENSOR_F16, TENSOR_F16},
+    {TENSOR_TF32, TENSOR_TF32},
 };
 
 enum { KIND_ANY, KIND_SPARSE, KIND_EDGES, KIND_NEAR, KIND_SPREAD, KIND_NONFINITE, KINDS };
 
-/* One packed register of an operand: `wide` for two halves. */
+/* One packed register of an operand: `wide` for two halves. A tf32 is a bf16 with some more bits,
+ * and some that the unit does not read. */
 static uint32_t operand_register(uint64_t *state, int kind, tensor_type type)
 {
+    if (type == TENSOR_TF32) {
+        uint32_t more = (uint32_t)random_next(state) & 0xffff;
+        return operand_register(state, kind, TENSOR_BF16) << 16 | more;
+    }
+
     static const uint8_t edges[] = {0x00, 0x80, 0x01, 0x81, 0x07, 0x08,
                                     0x7b, 0xfb, 0x7a, 0x38, 0xb8, 0x09};
     static const uint16_t wide_edges[] = {0x0000, 0x8000, 0x0001, 0x03ff, 0x0400, 0x7bff,
@@ -49,6 +57,29 @@ static uint32_t operand_register(uint64_t *state, int kind, tensor_type type)
     return out;
 }
 
+/* As an f16 result has it. */
+static uint32_t rounded_half(uint32_t bits)
+{
+    float value = 0.0f;
+
+    memcpy(&value, &bits, sizeof value);
+    value = tensor_half_value(tensor_half_code(value));
+    memcpy(&bits, &value, sizeof value);
+    return bits;
+}
+
+/* Units of mma.sync on these archs; of wgmma, and of wgmma in f16 where the type has that. */
+static tensor_unit unit_of(uint64_t pick, tensor_type type, hone_emu_arithmetic mode)
+{
+    static const int32_t archs[] = {89, 90, 100, 120};
+    bool half = pick % 6 == 5 && type != TENSOR_BF16 && type != TENSOR_TF32;
+
+    if (pick % 6 < ARRAY_LEN(archs) && type != TENSOR_TF32) {
+        return tensor_unit_mma(archs[pick % 6], type, mode);
+    }
+    return tensor_unit_wgmma(type, half, mode);
+}
+
 /* A wild one may have any exponent; one such among 128 sends the product to the scalar unit. */
 static uint32_t accumulator(uint64_t *state, int kind, bool wild)
 {
@@ -69,20 +100,22 @@ static uint32_t accumulator(uint64_t *state, int kind, bool wild)
 
 void tensor_cases_make(uint64_t index, tensor_case *out)
 {
-    static const int32_t archs[] = {89, 90, 100, 120};
     uint64_t state = index * UINT64_C(0xd1342543de82ef95) + 1;
     uint64_t r = random_next(&state);
     int kind = (int)(r % KINDS);
 
     memset(out, 0, sizeof *out);
-    out->a_type = pairs[(r >> 8) % 6].a;
-    out->b_type = pairs[(r >> 8) % 6].b;
+    out->a_type = pairs[(r >> 8) % ARRAY_LEN(pairs)].a;
+    out->b_type = pairs[(r >> 8) % ARRAY_LEN(pairs)].b;
     out->mode = (hone_emu_arithmetic)((r >> 16) % 8 < 6 ? HONE_EMU_HW : (r >> 16) % 8 - 5);
-    out->unit = tensor_unit_mma(archs[(r >> 24) % 4], out->a_type, out->mode);
+    out->unit = unit_of(r >> 24, out->a_type, out->mode);
     for (size_t i = 0; i < 4; i++) {
         for (size_t lane = 0; lane < 32; lane++) {
             out->a[i][lane] = operand_register(&state, kind, out->a_type);
             out->c[i][lane] = accumulator(&state, kind, index % 4 == 0);
+            if (out->unit.mantissa == TENSOR_HALF) {
+                out->c[i][lane] = rounded_half(out->c[i][lane]);
+            }
             if (i < 2) {
                 out->b[i][lane] = operand_register(&state, kind, out->b_type);
             }
@@ -93,14 +126,15 @@ void tensor_cases_make(uint64_t index, tensor_case *out)
 size_t tensor_cases_operands(const tensor_case *t, uint32_t row, uint32_t n, uint32_t a[32],
                              uint32_t b[32])
 {
-    bool wide = t->a_type == TENSOR_BF16 || t->a_type == TENSOR_F16;
-    uint32_t per = wide ? 2 : 4, mask = wide ? 0xffff : 0xff;
+    uint32_t per = tensor_elements(t->a_type), width = 32 / per;
+    uint32_t below = t->a_type == TENSOR_TF32 ? 13 : 0; /* bits that the unit does not read */
+    uint32_t mask = (uint32_t)((UINT64_C(1) << width) - 1) >> below;
 
     for (uint32_t lane = 0; lane < 32; lane++) {
         uint32_t g = lane >> 2, quad = lane & 3;
         for (uint32_t reg = 0; reg < 4; reg++) {
             for (uint32_t e = 0; e < per; e++) {
-                uint32_t shift = e * (wide ? 16 : 8);
+                uint32_t shift = e * width + below;
                 if (g + 8 * (reg & 1) == row) {
                     a[per * quad + e + 4 * per * (reg >> 1)] = (t->a[reg][lane] >> shift & mask);
                 }
@@ -115,7 +149,7 @@ size_t tensor_cases_operands(const tensor_case *t, uint32_t row, uint32_t n, uin
 
 const char *tensor_cases_type_name(tensor_type type)
 {
-    static const char *const names[] = {"e4m3", "e5m2", "bf16", "f16", "s8", "u8"};
+    static const char *const names[] = {"e4m3", "e5m2", "bf16", "f16", "s8", "u8", "tf32"};
     return names[type];
 }
 

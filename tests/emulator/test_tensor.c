@@ -59,14 +59,14 @@ START_TEST(a_large_product_hides_small_ones_as_the_unit_does)
 }
 END_TEST
 
-/* The sm_90 wgmma unit of the same table, which tensor_dot knows by its three figures. */
+/* The sm_90 wgmma unit of the same table. */
 START_TEST(the_wgmma_unit_adds_32_terms_at_once)
 {
     static const struct {
         uint16_t w;
         float expected;
     } rows[] = {{0x38, 200704.0f}, {0x54, 200944.0f}, {0x51, 200944.0f}};
-    tensor_unit wgmma = {13, 13, 32};
+    tensor_unit wgmma = tensor_unit_wgmma(TENSOR_E4M3, false, HONE_EMU_HW);
 
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         uint32_t a[32], b[32];
@@ -91,6 +91,8 @@ START_TEST(the_accumulator_alone_keeps_the_units_mantissa)
         memcpy(&t.c[0][lane], &c, sizeof c);
     }
     t.unit = tensor_unit_mma(89, TENSOR_E4M3, t.mode);
+    ck_assert_float_eq(mma_element(&t, 0, 0), 0x1p0f + 0x1p-13f);
+    t.unit = tensor_unit_wgmma(TENSOR_E4M3, false, t.mode);
     ck_assert_float_eq(mma_element(&t, 0, 0), 0x1p0f + 0x1p-13f);
     t.unit = tensor_unit_mma(90, TENSOR_E4M3, t.mode);
     ck_assert_float_eq(mma_element(&t, 0, 0), c);
@@ -128,11 +130,12 @@ END_TEST
 static const struct {
     const char *name;
     tensor_lanes_fn *run;
+    const tensor_group *group;
 } levels[] = {
-    {"baseline", tensor_lanes_baseline},
+    {"baseline", tensor_lanes_baseline, &tensor_group_baseline},
 #if defined(__x86_64__)
-    {"avx2", tensor_lanes_avx2},
-    {"avx512", tensor_lanes_avx512},
+    {"avx2", tensor_lanes_avx2, &tensor_group_avx2},
+    {"avx512", tensor_lanes_avx512, &tensor_group_avx512},
 #endif
 };
 
@@ -179,6 +182,10 @@ static bool run_level(size_t level, const tensor_case *t, uint32_t d[4][32])
                         false,
                         NULL,
                         NULL};
+
+    if (t->a_type == TENSOR_TF32 || t->unit.mantissa == TENSOR_HALF) {
+        return false; /* they go element by element */
+    }
     bool done = levels[level].run(first, &call);
 
     call.left = &left;
@@ -192,9 +199,48 @@ static bool run_level(size_t level, const tensor_case *t, uint32_t d[4][32])
     return done;
 }
 
+/* The same by the functions of wgmma, for units that take all terms at once. */
+static bool run_group(size_t level, const tensor_case *t, uint32_t d[4][32])
+{
+    static tensor_rows rows;
+    static tensor_columns columns;
+    uint32_t *const to[4] = {d[0], d[1], d[2], d[3]};
+    uint32_t terms = 8 * tensor_elements(t->a_type);
+
+    if (t->mode == HONE_EMU_EXACT || t->unit.mantissa == TENSOR_HALF ||
+        (t->mode == HONE_EMU_HW && (uint32_t)t->unit.terms != terms)) {
+        return false;
+    }
+    memcpy(rows.raw, t->a, sizeof rows.raw);
+    memcpy(columns.raw, t->b, sizeof columns.raw);
+    rows.type = t->a_type;
+    columns.type = t->b_type;
+    levels[level].group->open_rows(&rows);
+    levels[level].group->open_columns(&columns);
+    tensor_group_call call = {.rows = &rows,
+                              .columns = &columns,
+                              .c = {t->c[0], t->c[1], t->c[2], t->c[3]},
+                              .unit = t->unit,
+                              .mode = t->mode};
+    return levels[level].group->run(to, &call);
+}
+
+/* Which elements differ from the scalar unit's: none may. */
+static void compare_elements(const tensor_case *t, uint64_t index, const uint32_t d[4][32])
+{
+    for (uint32_t i = 0; i < 128; i++) {
+        uint32_t expected = element_by_itself(t, i / 32, i % 32), got = d[i / 32][i % 32];
+        ck_assert_msg(got == expected || ((got | expected) & 0x7fffffff) == 0,
+                      "case %llu %s x %s %s F=%d element %u: got %08x, expected %08x",
+                      (unsigned long long)index, tensor_cases_type_name(t->a_type),
+                      tensor_cases_type_name(t->b_type), tensor_cases_mode_name(t->mode),
+                      t->unit.fraction, i, got, expected);
+    }
+}
+
 START_TEST(every_vector_level_gives_the_bits_of_the_scalar_unit)
 {
-    size_t done = 0;
+    size_t done = 0, grouped = 0;
 
     if (!level_runs_here((size_t)_i)) {
         printf("SKIP %s: this host lacks it\n", levels[_i].name);
@@ -204,20 +250,17 @@ START_TEST(every_vector_level_gives_the_bits_of_the_scalar_unit)
         tensor_case t;
         uint32_t d[4][32];
         tensor_cases_make(index, &t);
-        if (!run_level((size_t)_i, &t, d)) {
-            continue;
+        if (run_level((size_t)_i, &t, d)) {
+            done++;
+            compare_elements(&t, index, (const uint32_t(*)[32])d);
         }
-        done++;
-        for (uint32_t i = 0; i < 128; i++) {
-            uint32_t expected = element_by_itself(&t, i / 32, i % 32), got = d[i / 32][i % 32];
-            ck_assert_msg(got == expected || ((got | expected) & 0x7fffffff) == 0,
-                          "case %llu %s x %s %s F=%d element %u: got %08x, expected %08x",
-                          (unsigned long long)index, tensor_cases_type_name(t.a_type),
-                          tensor_cases_type_name(t.b_type), tensor_cases_mode_name(t.mode),
-                          t.unit.fraction, i, got, expected);
+        if (run_group((size_t)_i, &t, d)) {
+            grouped++;
+            compare_elements(&t, index, (const uint32_t(*)[32])d);
         }
     }
-    ck_assert_uint_gt(done, 700); /* the vectors cover the ordinary cases themselves */
+    ck_assert_uint_gt(done, 500); /* the vectors cover the ordinary cases themselves */
+    ck_assert_uint_gt(grouped, 350);
 }
 END_TEST
 
@@ -232,6 +275,41 @@ START_TEST(a_result_may_take_the_place_of_its_accumulator)
         tensor_mma_m16n8(t.c, (const uint32_t(*)[32])t.a, (const uint32_t(*)[32])t.b,
                          (const uint32_t(*)[32])t.c, t.a_type, t.b_type, t.unit, t.mode);
         ck_assert_mem_eq(t.c, d, sizeof d);
+    }
+}
+END_TEST
+
+/* f16 results: rounded to nearest even once, past its range infinite; c counts from 2^-14 on. */
+START_TEST(f16_accumulation_rounds_each_step_once)
+{
+    static const struct {
+        uint32_t a, b;
+        float c, expected;
+    } rows[] = {
+        {0x3c00, 0x3c00, 0x1p11f, 0x1p11f},     /* 2049: a tie, to even */
+        {0x3c00, 0x4200, 0x1p11f, 0x1p11f + 4}, /* 2051: a tie, to even above */
+        {0x7bff, 0x3c00, 0x1p4f, INFINITY},     /* 65504 + 16 */
+        {0x7bff, 0x3c00, 0x1p3f, 65504.0f},     /* 65504 + 8 */
+        {0x0001, 0x3800, 0.0f, 0.0f},           /* half the least unit */
+        {0x0001, 0x3801, 0.0f, 0x1p-24f},       /* a little more */
+        {0x0001, 0x3c00, 0x1p-24f, 0x1p-23f},
+    };
+
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        for (int mode = HONE_EMU_EXACT; mode <= HONE_EMU_HW; mode++) {
+            tensor_unit unit = tensor_unit_wgmma(TENSOR_F16, true, (hone_emu_arithmetic)mode);
+            float got = tensor_dot(&rows[i].a, &rows[i].b, 1, rows[i].c, TENSOR_F16, TENSOR_F16,
+                                   unit, (hone_emu_arithmetic)mode);
+            ck_assert_msg(got == rows[i].expected, "row %zu mode %d: %a", i, mode, (double)got);
+        }
+    }
+    for (uint32_t code = 0; code < 0x7c00; code++) { /* each comes back, and ties go to even */
+        float value = tensor_half_value(code), next = tensor_half_value(code + 1);
+        ck_assert_uint_eq(tensor_half_code(value), code);
+        ck_assert_uint_eq(tensor_half_code(-value), code | 0x8000);
+        if (code < 0x7bff) {
+            ck_assert_uint_eq(tensor_half_code(((double)value + next) / 2), code + (code & 1));
+        }
     }
 }
 END_TEST
@@ -298,6 +376,7 @@ int main(void)
     tcase_add_loop_test(tests, every_vector_level_gives_the_bits_of_the_scalar_unit, 0,
                         ARRAY_LEN(levels));
     tcase_add_test(tests, a_result_may_take_the_place_of_its_accumulator);
+    tcase_add_test(tests, f16_accumulation_rounds_each_step_once);
     tcase_add_test(tests, nan_and_infinity_come_through_in_every_mode);
     tcase_add_test(tests, integers_wrap_and_mix_signs);
     return suite_run("emulator/tensor", tests);

@@ -12,7 +12,8 @@ from fractions import Fraction
 
 # name: (bits, exponent bits, fraction bits, bias)
 FORMATS = {"e4m3": (8, 4, 3, 7), "e5m2": (8, 5, 2, 15), "bf16": (16, 8, 7, 127),
-           "f16": (16, 5, 10, 15), "f32": (32, 8, 23, 127)}
+           "f16": (16, 5, 10, 15), "tf32": (19, 8, 10, 127), "f32": (32, 8, 23, 127)}
+HALF = 10  # mantissa bits of a unit whose c and result are f16
 
 
 def decode(code, name):
@@ -69,16 +70,23 @@ def to_bits(x):
     return sign + ((scale + 126) << 23) + significand.numerator
 
 
-def round_even(x):
+def round_even(x, least=-126, mantissa=23):
+    """x to the nearest number of that format's precision and least exponent, ties to even."""
     if x == 0:
         return Fraction(0)
-    quantum = max(binade(x), -126) - 23
+    quantum = max(binade(x), least) - mantissa
     scaled = x / Fraction(2) ** quantum
     low = math.floor(scaled)
     rest = scaled - low
     if rest > Fraction(1, 2) or (rest == Fraction(1, 2) and low % 2):
         low += 1
     return low * Fraction(2) ** quantum
+
+
+def half_bits(x):
+    """The fp32 bits of x rounded to f16."""
+    x = round_even(x, -14, HALF)
+    return to_bits(x) if abs(x) < 65536 else (0xFF800000 if x < 0 else 0x7F800000)
 
 
 def special(terms, c):
@@ -107,24 +115,28 @@ def special(terms, c):
 def step(mode, a_type, b_type, fraction, mantissa, c_bits, a_codes, b_codes):
     terms = [(decode(a, a_type), decode(b, b_type)) for a, b in zip(a_codes, b_codes)]
     c = decode(c_bits, "f32")
+    finish = half_bits if mantissa == HALF else to_bits
     answer = special(terms, c)
     if answer is not None:
         return answer
     if mode == "exact":
-        return to_bits(round_even(c[0] + sum(a[0] * b[0] for a, b in terms)))
+        total = c[0] + sum(a[0] * b[0] for a, b in terms)
+        return half_bits(total) if mantissa == HALF else to_bits(round_even(total))
     if mode == "fast":
         total = c[0]
         for a, b in terms:
             total = round_even(total + a[0] * b[0])
             if total != 0 and binade(total) > 127:
                 return special([], ("inf", 1 if total > 0 else -1))
-        return to_bits(total)
+        return finish(total)
+    if mantissa == HALF and c[0] != 0:  # f16 aligns its subnormals at its least exponent
+        c = (c[0], max(c[1], -14))
     largest = max([c[1]] + [a[1] + b[1] for a, b in terms])
     total = toward_zero(c[0], largest - fraction)
     for a, b in terms:
         total += toward_zero(a[0] * b[0], largest - fraction)
-    if total == 0:
-        return 0
+    if total == 0 or mantissa == HALF:
+        return finish(total)
     return to_bits(toward_zero(total, max(binade(total) - mantissa, -149)))
 
 
