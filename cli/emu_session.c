@@ -230,9 +230,11 @@ static hone_status encode_map(const emu_session *s, const launch_map *m, CUtenso
                (CUtensorMapInterleave)m->interleave, (CUtensorMapSwizzle)m->swizzle,
                (CUtensorMapL2promotion)m->promotion, (CUtensorMapFloatOOBfill)m->fill);
     if (result != CUDA_SUCCESS) {
+        hone_emu_fault why = {.result = 0};
+        TRY(s->device->driver->emu->last_fault(s->device->ordinal, &why, error));
         status = status_set(error, HONE_BAD_ARGUMENT, "tmap", 0,
-                            "cuTensorMapEncodeTiled refuses the map over %s (CUresult %d)",
-                            m->buffer, (int)result);
+                            "cuTensorMapEncodeTiled refuses the map over %s: %s", m->buffer,
+                            why.message);
     }
 done:
     return status;
@@ -296,11 +298,13 @@ static hone_status take_fault(emu_session *s, CUresult result, hone_error *error
     TRY(emu->last_fault(s->device->ordinal, &s->fault, error));
     TRY(emu->reset(s->device->ordinal, error));
     if (s->fault.result == 0 || s->fault.ptx_line == 0) {
+        status = status_set(error, HONE_BAD_ARGUMENT, s->o->file, 0,
+                            "the launch is refused (CUresult %d): %s", (int)result,
+                            s->fault.message[0] != '\0'
+                                ? s->fault.message
+                                : "are grid, block, cluster and shared memory within the device's "
+                                  "limits?");
         s->fault = (hone_emu_fault){.result = 0};
-        return status_set(error, HONE_BAD_ARGUMENT, s->o->file, 0,
-                          "the launch is refused (CUresult %d): are grid, block, cluster and "
-                          "shared memory within the device's limits?",
-                          (int)result);
     }
 done:
     return status;
@@ -311,12 +315,13 @@ hone_status emu_session_launch(emu_session *s, uint64_t seed, int timing, bool *
 {
     hone_status status = HONE_OK;
     const driver *d = s->device->driver;
-    parameters *p = calloc(1, sizeof *p);
+    parameters *p = aligned_alloc(_Alignof(parameters), sizeof *p); /* maps want 64 bytes */
     float ms = 0;
 
     if (p == NULL) {
         return status_set(error, HONE_NO_MEMORY, s->o->file, 0, "parameters");
     }
+    memset(p, 0, sizeof *p);
     s->fault = (hone_emu_fault){.result = 0};
     TRY(d->emu->set_schedule(s->device->ordinal, seed, error));
     TRY(d->emu->set_timing(s->device->ordinal, (hone_emu_timing)timing, error));

@@ -50,6 +50,38 @@ static const char uneven[] = "extern \"C\" __global__ void uneven(volatile int *
                              "    for (unsigned n = 0; n < blockIdx.x; n++) out[blockIdx.x] = n;\n"
                              "}\n";
 
+/* Loads a box of 8 x 8 words by a tensor map. */
+static const char box[] =
+    "struct alignas(64) Map { char bytes[128]; };\n"
+    "__device__ unsigned at(const void *p) { return (unsigned)__cvta_generic_to_shared(p); }\n"
+    "extern \"C\" __global__ void box(float *y, const __grid_constant__ Map map)\n"
+    "{\n"
+    "    __shared__ alignas(128) float tile[64];\n"
+    "    __shared__ alignas(8) unsigned long long bar;\n"
+    "    if (threadIdx.x == 0) {\n"
+    "        asm volatile(\"mbarrier.init.shared.b64 [%0], 1;\" :: \"r\"(at(&bar)) : \"memory\");\n"
+    "        asm volatile(\"fence.proxy.async;\" ::: \"memory\");\n"
+    "        asm volatile(\"mbarrier.arrive.expect_tx.shared.b64 _, [%0], 256;\"\n"
+    "                     :: \"r\"(at(&bar)) : \"memory\");\n"
+    "        asm volatile(\"cp.async.bulk.tensor.2d.shared::cluster.global.tile\"\n"
+    "                     \".mbarrier::complete_tx::bytes [%0], [%1, {%2, %3}], [%4];\"\n"
+    "                     :: \"r\"(at(tile)), \"l\"(&map), \"r\"(0), \"r\"(0), \"r\"(at(&bar)) : "
+    "\"memory\");\n"
+    "    }\n"
+    "    __syncthreads();\n"
+    "    asm volatile(\"{ .reg .pred p; W: mbarrier.try_wait.parity.shared.b64 p, [%0], 0; @!p bra "
+    "W; }\"\n"
+    "                 :: \"r\"(at(&bar)) : \"memory\");\n"
+    "    y[threadIdx.x] = tile[threadIdx.x];\n"
+    "}\n";
+
+static const char ranks[] = "extern \"C\" __global__ void ranks(unsigned *y)\n"
+                            "{\n"
+                            "    unsigned rank;\n"
+                            "    asm(\"mov.u32 %0, %%cluster_ctarank;\" : \"=r\"(rank));\n"
+                            "    y[blockIdx.x] = rank;\n"
+                            "}\n";
+
 static const char loads[] = ".version 8.8\n.target sm_90\n.address_size 64\n"
                             ".visible .entry loads(.param .u64 p, .param .u32 n)\n{\n"
                             ".reg .b32 %r<4>; .reg .b64 %rd<4>;\n"
@@ -78,6 +110,8 @@ static void setup(void)
     put("racy.cu", racy);
     put("uneven.cu", uneven);
     put("loads.ptx", loads);
+    put("box.cu", box);
+    put("ranks.cu", ranks);
     put("broken.cu", "extern \"C\" __global__ void broken() { nonsense; }\n");
     put("broken.ptx",
         ".version 8.8\n.target sm_90\n.address_size 64\n.visible .entry k()\n{\nfrobnicate;\n}\n");
@@ -92,6 +126,10 @@ static void teardown(void)
     " saxpy.cu --grid " grid " --block 256 --arg buf:4K:zero:y --arg buf:4K:fill:1.5:x "           \
     "--arg f32:2 --arg i32:" n
 #define LOADS(bytes) " loads.ptx --block 32 --arg buf:" bytes ":iota:p --arg u32:0"
+
+#define BOX(settings)                                                                              \
+    " box.cu --block 64 --arg buf:256:zero:y --arg tmap:x:f32:dims=16x16:box=8x8" settings         \
+    " --buffer buf:1K:iota:x"
 
 /* What is asked, how it ends, and what it must say. */
 static const struct {
@@ -128,6 +166,13 @@ static const struct {
     {"hone emu profile strided.cu --kernel 'strided<32>' --shared 4K --block 32 --arg buf:4K",
      0,
      {"62  shared wavefronts beyond", "s[threadIdx.x * STRIDE] = threadIdx.x;"}},
+    {"hone emu run" BOX("") " --dump y:u32:10", 0, {"y:\n  0 1 2 3 4 5 6 7\n  16 17\n"}},
+    {"hone emu check" BOX(""), 0, {"nothing wrong: 16 runs of box"}},
+    {"hone emu profile" BOX(""), 0, {" 256  bytes of bulk and tensor copies to shared memory"}},
+    {"hone emu run" BOX(":swizzle=32") " --dump y:u32:12 --json", 0, {"\"y\": [\n"}},
+    {"hone emu run ranks.cu --grid 4 --cluster 2 --arg buf:16:unwritten:y --dump y:u32",
+     0,
+     {"y: 0 1 0 1\n"}},
     {"hone emu check racy.cu --block 64 --arg buf:256:zero:out", 1, {"race: ", "at racy.cu:"}},
     {"hone emu run racy.cu --block 64 --checks memory --arg buf:256:zero:out --dump out:i32:2",
      0,
@@ -175,6 +220,9 @@ static const struct {
     {"hone emu run saxpy.cu --arg buf:4:y --arg buf:4:y", 2, "two buffers are named 'y'"},
     {"hone emu run saxpy.cu --arg tmap:y:f31:dims=4:box=4", 2, "the type is"},
     {"hone emu run saxpy.cu --arg tmap:y:f32:dims=4x4:box=4", 2, "one number a dimension"},
+    {"hone emu run" BOX(":swizzle=32:strides=4"), 2, "refuses the map over x: "},
+    {"hone emu run box.cu --arg null --arg tmap:z:f32:dims=4x4:box=4x4", 2,
+     "no buffer has that name"},
     {"hone emu run saxpy.cu --buffer i32:5", 2, "no buf:"},
     {"hone emu run saxpy.cu --dump y:f31", 2, "NAME:TYPE"},
     {"hone emu run saxpy.cu --out y", 2, "NAME=PATH"},

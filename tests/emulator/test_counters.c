@@ -1,64 +1,11 @@
 /* test_counters.c - what a launch counts, against figures worked out by hand: each kernel's comment
  * says how. A sector has 32 bytes; shared memory has 32 banks of 4 bytes. */
-#include "tests/emulator/ptx_bench.h"
+#include "tests/emulator/counters_bench.h"
 #include "tests/support/suite.h"
 
 #include <check.h>
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-#define ONE                                                                                        \
-    (const uint32_t[3])                                                                            \
-    {                                                                                              \
-        1, 1, 1                                                                                    \
-    }
-#define WARP                                                                                       \
-    (const uint32_t[3])                                                                            \
-    {                                                                                              \
-        32, 1, 1                                                                                   \
-    }
-
-/* Registers: %tid is %r0, the buffer %rd0 (16 KiB, written), shared memory `s` (8 KiB). */
-#define KERNEL(body)                                                                               \
-    ".version 8.8\n.target sm_90a\n.address_size 64\n"                                             \
-    ".visible .entry k(.param .u64 buffer)\n{\n"                                                   \
-    ".reg .pred %p<8>; .reg .b32 %r<32>; .reg .b64 %rd<8>; .reg .f32 %f<8>; .reg .f64 %d<4>;\n"    \
-    ".reg .b16 %h<4>;\n"                                                                           \
-    ".shared .align 128 .b8 s[8192];\n.local .align 4 .b8 l[16];\n"                                \
-    "ld.param.u64 %rd0, [buffer];\nmov.u32 %r0, %tid.x;\n" body "\nret;\n}\n"
-
-typedef struct bench {
-    ptx_bench b;
-    hone_emu_estimate estimate;
-    machine_profile profile;
-} bench;
-
-static void run(bench *t, const char *ptx, uint32_t threads, hone_emu_timing timing)
-{
-    const uint32_t block[3] = {threads, 1, 1};
-    static const uint8_t content[16384] = {1};
-
-    memset(t, 0, sizeof *t);
-    ptx_bench_open(&t->b);
-    ck_assert_msg(ptx_bench_load(&t->b, ptx) == HONE_OK, "%s", t->b.error.message);
-    uint64_t buffer = ptx_bench_buffer(&t->b, content, sizeof content);
-    void *arguments[] = {&buffer};
-    t->b.launch.timing = timing;
-    t->b.launch.profile = &t->profile;
-    t->b.launch.estimate = &t->estimate;
-    hone_status status = ptx_bench_run(&t->b, "k", ONE, block, arguments);
-    ck_assert_msg(status == HONE_OK, "%s", t->b.error.message);
-}
-
-static void end(bench *t)
-{
-    machine_profile_free(&t->profile);
-    ptx_bench_close(&t->b);
-}
-
-#define FIELD(name) offsetof(hone_emu_counters, name)
 typedef struct expected {
     size_t field;
     uint64_t value;
@@ -290,7 +237,7 @@ static const struct {
      HONE_EMU_AT_ISSUE},
 };
 
-static void compare(const bench *t, const char *name, const expected *list)
+static void compare(const counters_bench *t, const char *name, const expected *list)
 {
     for (const expected *e = list; e->field != 0; e++) {
         uint64_t value = 0;
@@ -302,248 +249,21 @@ static void compare(const bench *t, const char *name, const expected *list)
 
 START_TEST(counters_are_those_worked_out_by_hand)
 {
-    bench t;
+    counters_bench t;
 
-    run(&t, kernels[_i].ptx, 32, HONE_EMU_AT_ISSUE);
+    counters_bench_run(&t, kernels[_i].ptx, 32, HONE_EMU_AT_ISSUE);
     compare(&t, kernels[_i].name, kernels[_i].counters);
-    end(&t);
+    counters_bench_close(&t);
 }
 END_TEST
 
 START_TEST(engines_count_alike_whenever_they_work)
 {
-    bench t;
+    counters_bench t;
 
-    run(&t, engines[_i].ptx, engines[_i].threads, engines[_i].timing);
+    counters_bench_run(&t, engines[_i].ptx, engines[_i].threads, engines[_i].timing);
     compare(&t, engines[_i].name, engines[_i].counters);
-    end(&t);
-}
-END_TEST
-
-/* CTA n stores n times, so that stores tell the CTAs apart. */
-static const char uneven[] =
-    KERNEL("mov.u32 %r1, %ctaid.x;\nL: setp.eq.u32 %p1, %r1, 0; @%p1 bra E;\n"
-           "st.global.u32 [%rd0], %r0; sub.u32 %r1, %r1, 1; bra L;\nE:");
-
-static double error_of(const bench *t, size_t field)
-{
-    return t->estimate.error[field / sizeof(uint64_t)];
-}
-
-static void run_sample(bench *t, const uint64_t *ctas, size_t len)
-{
-    uint64_t buffer = 0;
-    void *arguments[] = {&buffer};
-
-    memset(t, 0, sizeof *t);
-    ptx_bench_open(&t->b);
-    ck_assert_int_eq(ptx_bench_load(&t->b, uneven), HONE_OK);
-    buffer = ptx_bench_buffer(&t->b, NULL, 16384);
-    t->b.launch.estimate = &t->estimate;
-    t->b.launch.sample = ctas;
-    t->b.launch.sample_len = len;
-    t->b.launch.checks = HONE_EMU_CHECK_MEMORY; /* CTAs store to the same words */
-    ck_assert_int_eq(ptx_bench_run(&t->b, "k", (const uint32_t[3]){10, 1, 1},
-                                   (const uint32_t[3]){1, 1, 1}, arguments),
-                     HONE_OK);
-}
-
-/* CTAs 2, 4 and 9 of ten: mean 5, variance (9 + 1 + 16) / 2 = 13, so that the total is 50 and its
- * error 10 sqrt(13 / 3 (1 - 3 / 10)). */
-START_TEST(a_sample_is_scaled_with_its_standard_error)
-{
-    const uint64_t ctas[] = {2, 4, 9};
-    bench t;
-
-    run_sample(&t, ctas, 3);
-    ck_assert_uint_eq(t.b.counters.global_store_requests, 15);
-    ck_assert_uint_eq(t.estimate.total.global_store_requests, 50);
-    ck_assert_double_eq_tol(error_of(&t, FIELD(global_store_requests)),
-                            10 * sqrt(13.0 / 3 * (1 - 0.3)), 1e-9);
-    ck_assert_uint_eq(t.estimate.total.ctas_run, 3);
-    ck_assert_uint_eq(t.estimate.total.ctas_total, 10);
-    /* every CTA has one warp that runs ld.param once: no spread */
-    ck_assert_double_eq(error_of(&t, FIELD(divergent_branches)), 0);
-    /* CTAs share lines: no error can be stated */
-    ck_assert(isnan(error_of(&t, FIELD(unique_lines))));
-    end(&t);
-}
-END_TEST
-
-START_TEST(a_whole_grid_has_no_error_and_a_lone_cta_no_known_one)
-{
-    const uint64_t one[] = {7}, all[] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9};
-    bench t;
-
-    run_sample(&t, NULL, 0);
-    ck_assert_uint_eq(t.estimate.total.global_store_requests, 45);
-    ck_assert_double_eq(error_of(&t, FIELD(global_store_requests)), 0);
-    end(&t);
-    run_sample(&t, all, 10);
-    ck_assert_uint_eq(t.estimate.total.global_store_requests, 45);
-    ck_assert_double_eq(error_of(&t, FIELD(global_store_requests)), 0);
-    end(&t);
-    run_sample(&t, one, 1);
-    ck_assert_uint_eq(t.estimate.total.global_store_requests, 70);
-    ck_assert(isnan(error_of(&t, FIELD(global_store_requests))));
-    end(&t);
-}
-END_TEST
-
-/* By line: the PTX's own, with the CUDA line that .loc says. */
-static const char lined[] =
-    ".version 8.8\n"                                                     /* 1 */
-    ".target sm_90a\n"                                                   /* 2 */
-    ".address_size 64\n"                                                 /* 3 */
-    ".visible .entry k(.param .u64 buffer) {\n"                          /* 4 */
-    ".reg .pred %p<2>; .reg .b32 %r<4>; .reg .b64 %rd<4>;\n"             /* 5 */
-    "ld.param.u64 %rd0, [buffer];\n"                                     /* 6 */
-    ".loc 1 10 3\n"                                                      /* 7 */
-    "mov.u32 %r0, %tid.x; mul.wide.u32 %rd1, %r0, 4;\n"                  /* 8 */
-    ".loc 2 20 0, function_name $L__info_string0, inlined_at 1 11 7\n"   /* 9 */
-    "add.s64 %rd1, %rd0, %rd1;\n"                                        /* 10 */
-    "setp.lt.u32 %p1, %r0, 4;\n"                                         /* 11 */
-    "@%p1 ld.global.u32 %r1, [%rd1];\n"                                  /* 12 */
-    ".loc 3 30 0, function_name $L__info_string0+5, inlined_at 2 20 0\n" /* 13 */
-    "st.global.u32 [%rd1+512], %r0;\n"                                   /* 14 */
-    "ret;\n}\n"                                                          /* 15 */
-    ".file 1 \"dir/k.cu\", 12, 34\n.file 2 \"a.cuh\"\n.file 3 \"b.cuh\"\n"
-    ".section .debug_str {\n$L__info_string0:\n.b8 95,90,0\n}\n";
-
-static const hone_emu_line *line_of(const bench *t, int32_t ptx_line)
-{
-    for (size_t n = 0; n < t->profile.len; n++) {
-        if (t->profile.lines[n].ptx_line == ptx_line) {
-            return &t->profile.lines[n];
-        }
-    }
-    ck_abort_msg("no line %d", ptx_line);
-    return NULL;
-}
-
-START_TEST(a_profile_has_each_line_with_its_source)
-{
-    bench t;
-    uint64_t warp = 0, sectors = 0;
-
-    run(&t, lined, 32, HONE_EMU_AT_ISSUE);
-    for (size_t n = 0; n < t.profile.len; n++) {
-        warp += t.profile.lines[n].warp_instructions;
-        sectors += t.profile.lines[n].global_sectors;
-        ck_assert(n == 0 || t.profile.lines[n].ptx_line > t.profile.lines[n - 1].ptx_line);
-    }
-    ck_assert_uint_eq(warp, t.b.counters.warp_instructions);
-    ck_assert_uint_eq(sectors, t.b.counters.global_sectors);
-    const hone_emu_line *first = line_of(&t, 6), *two = line_of(&t, 8), *load = line_of(&t, 12),
-                        *store = line_of(&t, 14);
-    ck_assert_str_eq(first->source, "");
-    ck_assert_int_eq(first->source_line, 0);
-    ck_assert_str_eq(two->source, "dir/k.cu");
-    ck_assert_int_eq(two->source_line, 10);
-    ck_assert_uint_eq(two->warp_instructions, 2);
-    ck_assert_str_eq(load->source, "a.cuh");
-    ck_assert_uint_eq(load->global_sectors, 1);
-    ck_assert_uint_eq(load->predicated_off, 28);
-    ck_assert_str_eq(store->source, "b.cuh");
-    ck_assert_int_eq(store->source_line, 30);
-    ck_assert_uint_eq(store->global_sectors, 4);
-    end(&t);
-}
-END_TEST
-
-START_TEST(without_a_profile_the_counters_are_the_same)
-{
-    bench with, without;
-    uint64_t buffer = 0;
-    void *arguments[] = {&buffer};
-    static const uint8_t content[16384] = {1};
-
-    run(&with, lined, 32, HONE_EMU_AT_ISSUE);
-    memset(&without, 0, sizeof without);
-    ptx_bench_open(&without.b);
-    ck_assert_int_eq(ptx_bench_load(&without.b, lined), HONE_OK);
-    buffer = ptx_bench_buffer(&without.b, content, sizeof content);
-    ck_assert_int_eq(ptx_bench_run(&without.b, "k", ONE, WARP, arguments), HONE_OK);
-    ck_assert_mem_eq(&with.b.counters, &without.b.counters, sizeof with.b.counters);
-    end(&with);
-    end(&without);
-}
-END_TEST
-
-/* A fault in a function that was inlined twice names its own line and the outermost caller's. */
-START_TEST(a_fault_names_the_cuda_line)
-{
-    bench t;
-    uint64_t buffer = 0;
-    void *arguments[] = {&buffer};
-
-    memset(&t, 0, sizeof t);
-    ptx_bench_open(&t.b);
-    ck_assert_int_eq(ptx_bench_load(&t.b, lined), HONE_OK);
-    buffer = ptx_bench_buffer(&t.b, NULL, 512);
-    ck_assert_int_eq(ptx_bench_run(&t.b, "k", ONE, WARP, arguments), HONE_WRONG);
-    ck_assert_str_eq(t.b.fault.kind, "out-of-bounds");
-    ck_assert_int_eq(t.b.fault.ptx_line, 14);
-    ck_assert_str_eq(t.b.fault.source, "b.cuh");
-    ck_assert_int_eq(t.b.fault.source_line, 30);
-    ck_assert_str_eq(t.b.fault.caller, "dir/k.cu");
-    ck_assert_int_eq(t.b.fault.caller_line, 11);
-    end(&t);
-}
-END_TEST
-
-/* Notes for a debugger that make no sense refuse no module. */
-START_TEST(odd_line_information_is_passed_over)
-{
-    static const char *const odd[] = {
-        ".loc\n",       ".loc 1\n",     ".loc 99999999999 1 1\n",
-        ".loc 7 3 1\n", ".loc x y z\n", ".loc 1 2 3, inlined_at\n",
-        ".file\n",      ".file 1\n",    ".file \"a\"\n",
-    };
-    char text[2048];
-    bench t;
-
-    snprintf(text, sizeof text,
-             ".version 8.8\n.target sm_90a\n.address_size 64\n.visible .entry k(.param .u64 b) {\n"
-             "%sret;\n}\n",
-             odd[_i]);
-    run(&t, text, 32, HONE_EMU_AT_ISSUE);
-    ck_assert_uint_eq(t.b.counters.warp_instructions, 1);
-    end(&t);
-}
-END_TEST
-
-/* As the compiler itself says it. */
-START_TEST(line_information_of_the_compiler_is_understood)
-{
-    static const char source[] = "__device__ __forceinline__ int next(const int *p) {\n"
-                                 "    return p[1000000];\n"
-                                 "}\n"
-                                 "extern \"C\" __global__ void k(int *p) {\n"
-                                 "    int a = p[threadIdx.x];\n"
-                                 "    p[threadIdx.x] = a + next(p);\n"
-                                 "}\n";
-    const char *options[] = {"--gpu-architecture=sm_90a", "-lineinfo", NULL};
-    char *ptx = ptx_bench_compile(source, options);
-    static const uint8_t content[128] = {1};
-    uint64_t buffer = 0;
-    void *arguments[] = {&buffer};
-    bench t;
-
-    if (ptx == NULL) {
-        return;
-    }
-    memset(&t, 0, sizeof t);
-    ptx_bench_open(&t.b);
-    ck_assert_int_eq(ptx_bench_load(&t.b, ptx), HONE_OK);
-    buffer = ptx_bench_buffer(&t.b, content, sizeof content);
-    ck_assert_int_eq(ptx_bench_run(&t.b, "k", ONE, WARP, arguments), HONE_WRONG);
-    ck_assert_int_eq(t.b.fault.source_line, 2);
-    ck_assert_int_eq(t.b.fault.caller_line, 6);
-    const char *name = strstr(t.b.fault.source, "test.cu");
-    ck_assert(name != NULL && strcmp(name, "test.cu") == 0);
-    end(&t);
-    free(ptx);
+    counters_bench_close(&t);
 }
 END_TEST
 
@@ -553,12 +273,5 @@ int main(void)
 
     tcase_add_loop_test(tests, counters_are_those_worked_out_by_hand, 0, (int)ARRAY_LEN(kernels));
     tcase_add_loop_test(tests, engines_count_alike_whenever_they_work, 0, (int)ARRAY_LEN(engines));
-    tcase_add_test(tests, a_sample_is_scaled_with_its_standard_error);
-    tcase_add_test(tests, a_whole_grid_has_no_error_and_a_lone_cta_no_known_one);
-    tcase_add_test(tests, a_profile_has_each_line_with_its_source);
-    tcase_add_test(tests, without_a_profile_the_counters_are_the_same);
-    tcase_add_test(tests, a_fault_names_the_cuda_line);
-    tcase_add_loop_test(tests, odd_line_information_is_passed_over, 0, 9);
-    tcase_add_test(tests, line_information_of_the_compiler_is_understood);
     return suite_run_here("emulator/counters", tests);
 }

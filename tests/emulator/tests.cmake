@@ -22,7 +22,7 @@ foreach(module cupti cupti_calls)
 endforeach()
 
 # PTX and the machine: without the driver, straight against the emulator's own functions.
-foreach(module cluster ptx_kernels ptx_faults ptx_forms exec_alu exec_cvt exec_warp exec_random counters)
+foreach(module cluster ptx_kernels ptx_faults ptx_forms exec_alu exec_cvt exec_warp exec_random)
   hone_test(emulator ${module} LINK hone_emulator hone_core ${CMAKE_DL_LIBS} SOURCES emulator/ptx_bench.c)
 endforeach()
 # Kernels that break a rule, and their twins.
@@ -57,3 +57,6 @@ foreach(module tensor_faults tensor_use)
   hone_test(emulator ${module} LINK hone_emulator hone_core ${CMAKE_DL_LIBS} SOURCES emulator/ptx_bench.c)
 endforeach()
 hone_run(emulator tensor_copy_full test_emulator_tensor_copy LABELS slow TIMEOUT 900 SET HONE_TENSOR_CASES=20000)
+foreach(module counters profile)
+  hone_test(emulator ${module} LINK hone_emulator hone_core ${CMAKE_DL_LIBS} m SOURCES emulator/ptx_bench.c emulator/counters_bench.c)
+endforeach()
