@@ -73,4 +73,3 @@ bool ptx_decode_cp(ptx_builder *b, ptx_form *f)
     }
     return true;
 }
-
