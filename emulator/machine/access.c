@@ -423,12 +423,26 @@ static bool any_marks(const uint8_t *shadow, uint32_t bytes)
     const uint64_t marks = (ACCESS_PENDING | ACCESS_MBARRIER) * ACCESS_WRITTEN;
     uint64_t all = 0, word = 0;
 
-    for (uint32_t n = 0; n + 8 <= bytes; n += 8) {
-        memcpy(&word, shadow + n, sizeof word);
+    switch (bytes) { /* told apart so that each is a load or two and not a loop */
+    case 1:
+        all = *shadow;
+        break;
+    case 2:
+        memcpy(&all, shadow, 2);
+        break;
+    case 4:
+        memcpy(&all, shadow, 4);
+        break;
+    case 16:
+        memcpy(&all, shadow, 8);
+        memcpy(&word, shadow + 8, 8);
         all |= word;
-    }
-    for (uint32_t n = 0; n < bytes && bytes < 8; n++) {
-        all |= shadow[n];
+        break;
+    default:
+        for (uint32_t n = 0; n < bytes; n += 8) {
+            memcpy(&word, shadow + n, sizeof word);
+            all |= word;
+        }
     }
     return (all & marks) != 0;
 }

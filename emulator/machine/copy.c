@@ -50,26 +50,49 @@ static bool touch(const warp *w, const async_copy *c, uint32_t mask)
            touch_runs(c, w->cta, to, sizes, mask, RACE_WRITE);
 }
 
+/* Shadow of one lane's 4, 8 or 16 bytes: from `from`, with `more` set in each byte. */
+static void copy_shadow(uint8_t *to, const uint8_t *from, uint32_t bytes, uint8_t more)
+{
+    uint64_t word = 0;
+    uint32_t half = 0;
+
+    if (bytes == 4) {
+        memcpy(&half, from, sizeof half);
+        half |= (uint32_t)(more * ACCESS_WRITTEN);
+        memcpy(to, &half, sizeof half);
+        return;
+    }
+    for (uint32_t n = 0; n < bytes; n += 8) {
+        memcpy(&word, from + n, sizeof word);
+        word |= more * ACCESS_WRITTEN;
+        memcpy(to + n, &word, sizeof word);
+    }
+}
+
 /* One lane's copy out of an allocation; what it does not fetch becomes zero. */
-static void move_lane(cta *t, const async_copy *c, uint32_t lane, const memory_range *r)
+static void move_lane(cta *t, const async_copy *c, uint32_t lane, const memory_range *r,
+                      uint8_t more)
 {
     uint32_t bytes = c->from_bytes[lane], at = c->to[lane];
     const uint8_t *from = (const uint8_t *)(uintptr_t)c->from[lane];
+    uint8_t *shadow = t->shared_shadow + at;
 
     if (bytes == c->bytes) {
         access_copy(t->shared + at, from, bytes);
-        access_copy(t->shared_shadow + at, r->shadow + (c->from[lane] - r->begin), bytes);
+        copy_shadow(shadow, r->shadow + (c->from[lane] - r->begin), bytes, more);
         return;
     }
+    memset(shadow, ACCESS_IS_WRITTEN, c->bytes);
+    memset(t->shared + at, 0, c->bytes);
     if (bytes > 0) {
         memcpy(t->shared + at, from, bytes);
-        memcpy(t->shared_shadow + at, r->shadow + (c->from[lane] - r->begin), bytes);
+        memcpy(shadow, r->shadow + (c->from[lane] - r->begin), bytes);
     }
-    memset(t->shared + at + bytes, 0, c->bytes - bytes);
-    memset(t->shared_shadow + at + bytes, 1, c->bytes - bytes);
+    copy_shadow(shadow, shadow, c->bytes, more);
 }
 
-static bool move(warp *w, const async_copy *c, uint32_t mask)
+/* `more`: a mark that the bytes get beside what they are. */
+static bool move(warp *w, const async_copy *c, uint32_t mask, uint8_t more)
 {
     uint64_t at[MACHINE_LANES];
     const memory_range *all = access_last_range(w, c->i, c->from, mask, c->bytes, at);
@@ -86,9 +109,20 @@ static bool move(warp *w, const async_copy *c, uint32_t mask)
             }
             r = t->range;
         }
-        move_lane(w->cta, c, lane, r);
+        move_lane(w->cta, c, lane, r, more);
     }
     return true;
+}
+
+/* Until the copy is done its bytes are nothing. */
+static void set_pending(cta *t, const async_copy *c, uint32_t mask)
+{
+    static const uint8_t pending[16] = {2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2};
+
+    _Static_assert(ACCESS_PENDING == 2, "what `pending` holds");
+    for (EACH_LANE(lane, mask)) {
+        access_copy(t->shared_shadow + c->to[lane], pending, c->bytes);
+    }
 }
 
 /* The bytes are there already: from now on they may be looked at. */
@@ -96,19 +130,11 @@ static void unmark(cta *t, const async_copy *c, uint32_t mask)
 {
     for (EACH_LANE(lane, mask)) {
         uint8_t *shadow = t->shared_shadow + c->to[lane];
-        for (uint32_t n = 0; n < c->bytes; n++) {
-            shadow[n] &= (uint8_t)~ACCESS_PENDING;
-        }
-    }
-}
-
-static void set_pending(cta *t, const async_copy *c, uint32_t mask, bool moved)
-{
-    t->marked = true;
-    for (EACH_LANE(lane, mask)) {
-        uint8_t *shadow = t->shared_shadow + c->to[lane];
-        for (uint32_t n = 0; n < c->bytes; n++) {
-            shadow[n] = (uint8_t)(ACCESS_PENDING | (moved ? shadow[n] : 0));
+        for (uint32_t n = 0; n < c->bytes; n += 4) {
+            uint32_t word = 0;
+            memcpy(&word, shadow + n, sizeof word);
+            word &= (uint32_t)ACCESS_WRITTEN;
+            memcpy(shadow + n, &word, sizeof word);
         }
     }
 }
@@ -133,11 +159,12 @@ static bool queue(warp *w, const async_copy *c, uint32_t mask)
     entry->serial = w->copies_started++;
     entry->task = race_issue(w, c->i, RACE_COPY);
     entry->moved = !late;
-    if (!late && !move(w, entry, same)) {
+    w->cta->marked |= marks;
+    if (!late && !move(w, entry, same, marks ? ACCESS_PENDING : 0)) {
         return false;
     }
-    if (marks) {
-        set_pending(w->cta, entry, same, !late);
+    if (late && marks) {
+        set_pending(w->cta, entry, same);
     }
     if (!late && !marks && entry->task == NULL) {
         w->copies_len--; /* nothing is left to do */
@@ -177,7 +204,7 @@ static void finish_lanes(warp *w, const async_copy *c, uint32_t due, const picke
     if (c->moved) {
         unmark(w->cta, c, due);
     } else if (!w->run->faulted) {
-        move(w, c, due);
+        move(w, c, due, 0);
     }
     if (p->joins) {
         race_task_join(w, c->task);
