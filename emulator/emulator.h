@@ -18,7 +18,8 @@ typedef struct ptx_kernel ptx_kernel;
 hone_status ptx_module_load(const char *text, size_t len, device_memory *memory, ptx_module **out,
                             char *log, size_t log_capacity, hone_error *error);
 void ptx_module_unload(ptx_module *m, device_memory *memory);
-ptx_kernel *ptx_module_kernel(ptx_module *m, const char *name); /* by mangled entry name; NULL */
+ptx_kernel *ptx_module_kernel(ptx_module *m, const char *name);  /* by mangled entry name; NULL */
+ptx_kernel *ptx_module_kernel_at(ptx_module *m, uint32_t index); /* in the text's order; NULL */
 /* Address and size of a __device__ or __constant__ variable; false when there is none. */
 bool ptx_module_global(const ptx_module *m, const char *name, uint64_t *address, uint64_t *bytes);
 
@@ -62,6 +63,7 @@ typedef struct machine_launch {
     uint64_t schedule_seed;
     uint32_t checks; /* of hone_emu_check */
     hone_emu_timing timing;
+    uint64_t budget;        /* instructions of a CTA before it counts as hung; 0: very many */
     int32_t threads;        /* host threads; 0 counts as 1 */
     const uint64_t *sample; /* CTAs to run; NULL: all */
     size_t sample_len;

@@ -206,8 +206,8 @@ void exec_atomic(warp *w, const instruction *i, uint32_t mask)
             return;
         }
         win.dense = false;
-        if (!access_unmarked(w, i, lanes, i->element_bytes, &win) ||
-            !access_ordered(w, i, lanes, i->element_bytes, space, &win, address, RACE_ATOMIC)) {
+        if (!access_unmarked(w, i, lanes, size, &win) ||
+            !access_ordered(w, i, lanes, size, space, &win, address, RACE_ATOMIC)) {
             return;
         }
         count(w, i, address, lanes, space);

@@ -140,6 +140,9 @@ void exec_stmatrix(warp *w, const instruction *i, uint32_t mask)
         !access_ordered(w, i, rows, 16, space, &win, address, RACE_WRITE)) {
         return;
     }
+    if (win.owner != w->cta) {
+        w->cta->cluster->changes++;
+    }
     access_count_matrix(w, address, rows);
     for (uint32_t m = 0; m < i->elements; m++) {
         gather(w, i, win.at + 8 * m, &win, i->o[1 + m]);

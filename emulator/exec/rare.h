@@ -139,6 +139,31 @@ static inline uint32_t rare_ue8m0(float x, bool up)
     return over ? 0xff : code;
 }
 
+/* A whole number as a double whose last bit is set when it does not hold all of it. */
+static inline double rare_odd(uint64_t x)
+{
+    return x >> 53 ? (double)((x >> 11) | ((x & 2047) != 0 ? 1 : 0)) * 2048.0 : (double)x;
+}
+
+/* The f16 or bf16 next to x in one direction: the nearest one, or the one beside it. */
+typedef enum rare_half_way { HALF_ZERO, HALF_DOWN, HALF_UP } rare_half_way;
+static inline uint32_t rare_half(double x, bool bf16, rare_half_way way)
+{
+    uint32_t code = bf16 ? math_to_bf16(math_odd(x)) : math_to_f16(math_odd(x));
+    double near = bf16 ? (double)math_bf16(code) : (double)math_f16(code);
+    bool negative = code & 0x8000;
+    bool down = way == HALF_DOWN || (way == HALF_ZERO && !negative);
+
+    if (x != x || near == x) {
+        return code;
+    }
+    if (down ? near > x : near < x) { /* one step toward the other side, through zero */
+        bool toward_zero = down != negative;
+        return toward_zero ? code - 1 : (code & 0x7fff) == 0 ? (down ? 0x8001u : 1u) : code + 1;
+    }
+    return code;
+}
+
 static inline uint32_t rare_relu_half(uint32_t code, uint32_t infinity)
 {
     return (code & 0x7fff) > infinity ? 0x7fff : code & 0x8000 ? 0 : code;

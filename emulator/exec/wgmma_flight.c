@@ -135,8 +135,10 @@ static bool finish(warp *w, wgmma_flight *f, uint32_t limit)
         race_task_free(op->task);
         op->task = NULL;
     }
-    memmove(f->ops, f->ops + done, (f->ops_len - done) * sizeof *f->ops);
-    f->ops_len -= done;
+    if (done > 0) { /* there may be no list yet */
+        memmove(f->ops, f->ops + done, (f->ops_len - done) * sizeof *f->ops);
+        f->ops_len -= done;
+    }
     for (uint32_t n = 0; n < f->chains_len; n++) {
         if (f->chains[n].used && f->chains[n].group < limit) {
             release_chain(f, n);

@@ -330,8 +330,9 @@ static void report_cta(report *r, cta *t)
         if (now[0] != '\0' && r->used < sizeof r->text - 1) {
             char who[64] = "", last[16] = "";
             snprintf(last, sizeof last, "-%u", n - 1);
-            snprintf(who, sizeof who, t->cluster->ctas_len > 1 ? "CTA %u of the cluster, " : "",
-                     t->rank);
+            if (t->cluster->ctas_len > 1) {
+                snprintf(who, sizeof who, "CTA %u of the cluster, ", t->rank);
+            }
             int len = snprintf(r->text + r->used, sizeof r->text - r->used, " %swarp %u%s %s;", who,
                                from, n - 1 > from ? last : "", now);
             r->used += len > 0 ? (size_t)len : 0;

@@ -22,6 +22,13 @@ enum {
 /* Where many run in turns, each gets less of it. */
 #define CTA_BUDGET_SHARED (UINT64_C(1) << 24)
 
+static uint64_t budget_of(const run_state *run)
+{
+    return run->launch->budget > 0 ? run->launch->budget
+           : run->resident > 8     ? CTA_BUDGET_SHARED
+                                   : CTA_BUDGET;
+}
+
 static uint64_t next_random(run_state *run)
 {
     uint64_t x = run->random;
@@ -141,7 +148,7 @@ void schedule_step(cluster *c)
     } else if (t.vain > 0 && c->rounds > PATIENCE && async_complete_one(c)) {
         c->rounds = 0;
     }
-    if (c->ran > (c->run->resident > 8 ? CTA_BUDGET_SHARED : CTA_BUDGET) * c->ctas_len) {
+    if (c->ran > budget_of(c->run) * c->ctas_len) {
         cluster_report_hang(c);
     }
 }

@@ -323,7 +323,7 @@ instruction *ptx_build_emit(ptx_builder *b, execute run, uint32_t results, uint3
         !ROOM(b, place_at, code_len, place_capacity)) {
         return NULL;
     }
-    while (b->operands_capacity - b->operands_len < n) {
+    while (b->operands_capacity - b->operands_len <= n) { /* never none: it is pointed into */
         if (!room(b, (void **)(void *)&b->operands, b->operands_capacity, &b->operands_capacity,
                   sizeof *b->operands)) {
             return NULL;

@@ -57,6 +57,17 @@ static uint32_t float_source(ptx_builder *b, ptx_text *type, bool flush)
     return t;
 }
 
+/* Emits `name` from v into the statement's result. */
+static bool emit_result(ptx_builder *b, const char *name, ptx_text d, uint32_t v)
+{
+    if (!known(b, name)) {
+        return false;
+    }
+    uint32_t to = ptx_build_result(b, &b->statement->operands[0], width_of(d), *d.at == 's');
+    ptx_build_op(b, name, (uint32_t[]){to, v});
+    return true;
+}
+
 /* Float to an integral value, and on to an integer. */
 static bool decode_round(ptx_builder *b, const char *mode, ptx_text d, ptx_text s, bool flush)
 {
@@ -67,24 +78,16 @@ static bool decode_round(ptx_builder *b, const char *mode, ptx_text d, ptx_text 
     uint32_t v = float_source(b, &from, flush);
 
     snprintf(name, sizeof name, "round.%s.%.*s", mode, (int)from.len, from.at);
-    if (to_float && (half || !ptx_text_equal(d, s))) {
+    if (to_float && !ptx_text_equal(d, s)) {
         return false;
     }
-    uint32_t width = width_of(from);
-    uint32_t whole = to_float ? ptx_build_result(b, &b->statement->operands[0], width, false)
-                              : ptx_build_vreg(b, width);
-    if (to_float) {
-        ptx_build_op(b, name, (uint32_t[]){whole, v});
-        return true;
+    if (to_float && !half) {
+        return emit_result(b, name, d, v);
     }
+    uint32_t whole = ptx_build_vreg(b, width_of(from));
     ptx_build_helper(b, name, (uint32_t[]){whole, v});
-    name_row(name, "cvt", d, from);
-    if (!known(b, name)) {
-        return false;
-    }
-    uint32_t to = ptx_build_result(b, &b->statement->operands[0], width_of(d), *d.at == 's');
-    ptx_build_op(b, name, (uint32_t[]){to, whole});
-    return true;
+    name_row(name, half && to_float ? "cvt.rn" : "cvt", d, from);
+    return emit_result(b, name, d, whole);
 }
 
 /* Saturation to [0, 1] comes before the narrowing: the bounds are exact in every type. */
@@ -93,19 +96,17 @@ static bool decode_saturated(ptx_builder *b, const char *base, ptx_text d, ptx_t
     char name[PTX_ROW_BYTES];
     ptx_text from = s;
     uint32_t v = float_source(b, &from, flush);
-    uint32_t t = ptx_build_vreg(b, 4);
+    bool wide = ptx_text_is(from, "f64");
+    uint32_t t = ptx_build_vreg(b, wide ? 8 : 4);
 
-    if (!ptx_text_is(from, "f32")) {
-        return false;
-    }
-    name_row(name, base, d, from);
-    if (ptx_text_is(d, "f32")) {
-        snprintf(name, sizeof name, "mov.f32");
+    name_row(name, wide || !ptx_text_is(d, "f64") ? base : "cvt", d, from);
+    if (ptx_text_equal(d, from)) {
+        snprintf(name, sizeof name, wide ? "mov.f64" : "mov.f32");
     }
     if (!known(b, name)) {
         return false;
     }
-    ptx_build_helper(b, "saturate.f32", (uint32_t[]){t, v});
+    ptx_build_helper(b, wide ? "saturate.f64" : "saturate.f32", (uint32_t[]){t, v});
     uint32_t to = ptx_build_result(b, &b->statement->operands[0], width_of(d), false);
     instruction *i = ptx_build_op(b, name, (uint32_t[]){to, t});
     if (i != NULL) {
@@ -176,9 +177,89 @@ static bool decode_direct(ptx_builder *b, ptx_form *f, bool flush)
     return true;
 }
 
+static bool is_wide_integer(ptx_text t)
+{
+    return ptx_text_is(t, "s64") || ptx_text_is(t, "u64");
+}
+
+/* Bits that a type's numbers take at most. */
+static uint32_t precision(ptx_text t)
+{
+    static const struct {
+        const char *name;
+        uint32_t bits;
+    } types[] = {{"u8", 8},   {"s8", 8},   {"bf16", 8}, {"f16", 11}, {"u16", 16}, {"s16", 16},
+                 {"f32", 24}, {"u32", 32}, {"s32", 32}, {"f64", 53}, {"u64", 64}, {"s64", 64}};
+    for (size_t n = 0; n < ARRAY_LEN(types); n++) {
+        if (ptx_text_is(t, types[n].name)) {
+            return types[n].bits;
+        }
+    }
+    return 128;
+}
+
+static const char *take_rounding(ptx_form *f)
+{
+    static const char *const modes[] = {"rn", "rz", "rm", "rp"};
+
+    for (size_t n = 0; n < ARRAY_LEN(modes); n++) {
+        if (ptx_form_take(f, modes[n])) {
+            return modes[n];
+        }
+    }
+    return NULL;
+}
+
+/* What no row does at once: exact conversions whatever their rounding, halves through f64,
+ * saturated integers through s64. */
+static bool decode_indirect(ptx_builder *b, ptx_form *f)
+{
+    ptx_text d = f->parts[f->parts_len - 2], s = ptx_form_type(f);
+    char name[PTX_ROW_BYTES];
+    bool saturates = ptx_form_take(f, "sat");
+    const char *mode = take_rounding(f);
+
+    if (f->parts_len != 2 || b->statement->operands_len != 2) {
+        return false;
+    }
+    uint32_t v = ptx_build_source(b, &b->statement->operands[1], width_of(s)), t = v;
+    if (saturates && !is_float(d) && !is_float(s)) {
+        t = ptx_build_vreg(b, 8);
+        name_row(name, "cvt", (ptx_text){"s64", 3}, s);
+        ptx_build_helper(b, name, (uint32_t[]){t, v});
+        name_row(name, "cvt.sat", d, (ptx_text){"s64", 3});
+        return emit_result(b, name, d, t);
+    }
+    if (saturates || !is_float(d)) {
+        return false;
+    }
+    if (precision(s) <= precision(d)) {
+        name_row(name, is_float(s) ? "cvt" : "cvt.rn", d, s);
+        return emit_result(b, name, d, v);
+    }
+    if (!ptx_text_is(d, "f16") && !ptx_text_is(d, "bf16")) {
+        return false;
+    }
+    if (!ptx_text_is(s, "f64")) {
+        t = ptx_build_vreg(b, 8);
+        name_row(name,
+                 is_wide_integer(s) ? "odd"
+                 : is_float(s)      ? "cvt"
+                                    : "cvt.rn",
+                 (ptx_text){"f64", 3}, s);
+        if (!known(b, name)) {
+            return false;
+        }
+        ptx_build_helper(b, name, (uint32_t[]){t, v});
+    }
+    snprintf(name, sizeof name, "cvt.%s.%.*s.f64", mode != NULL ? mode : "rn", (int)d.len, d.at);
+    return emit_result(b, name, d, t);
+}
+
 bool ptx_decode_cvt(ptx_builder *b, ptx_form *f)
 {
     bool flush = ptx_form_take(f, "ftz");
+    char base[16];
 
     if (f->parts_len < 2 || b->statement->operands_len < 2) {
         return false;
@@ -193,9 +274,12 @@ bool ptx_decode_cvt(ptx_builder *b, ptx_form *f)
         return decode_round(b, mode, d, s, flush);
     }
     if (is_float(s) && ptx_form_take(f, "sat")) {
-        return decode_saturated(b, ptx_form_has(f, "rz") ? "cvt.rz" : "cvt.rn", d, s, flush);
+        mode = take_rounding(f);
+        snprintf(base, sizeof base, "cvt.%s", mode != NULL ? mode : "rn");
+        return decode_saturated(b, base, d, s, flush);
     }
-    return decode_direct(b, f, flush);
+    ptx_form copy = *f;
+    return decode_direct(b, f, flush) || (b->status == HONE_OK && decode_indirect(b, &copy));
 }
 
 static ptx_space space_of(const ptx_form *f)

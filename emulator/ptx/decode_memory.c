@@ -313,10 +313,9 @@ typedef struct atomic_form {
     bool wide;                  /* .b128: pairs of registers */
 } atomic_form;
 
+/* The type stands last, but before the operation in vector forms. */
 static bool read_atomic(const ptx_builder *b, ptx_form *f, atomic_form *out)
 {
-    ptx_text type = ptx_form_type(f);
-    int bytes = ptx_parse_type_bytes(type);
     bool returns = ptx_text_is(f->base, "atom");
     ptx_access *a = &out->access;
 
@@ -326,10 +325,11 @@ static bool read_atomic(const ptx_builder *b, ptx_form *f, atomic_form *out)
     drop_hints(f);
     bool policy = ptx_form_take(f, "L2::cache_hint"); /* its operand comes last */
     a->elements = take_vector(f);
-    if (bytes < 2 || !take_atomic_kind(f, &out->kind) || f->parts_len != 1) {
+    if (!take_atomic_kind(f, &out->kind) || f->parts_len != 1) {
         return false;
     }
-    out->type = atomic_type(type);
+    int bytes = ptx_parse_type_bytes(f->parts[0]);
+    out->type = atomic_type(f->parts[0]);
     out->wide = bytes == 16;
     a->bytes = (uint32_t)(bytes == 16 ? 8 : bytes);
     out->values = out->kind == ATOMIC_CAS ? 2 : 1;
@@ -339,7 +339,7 @@ static bool read_atomic(const ptx_builder *b, ptx_form *f, atomic_form *out)
         return returns && (out->kind == ATOMIC_CAS || out->kind == ATOMIC_EXCH) &&
                b->statement->operands_len == out->values_at + out->values;
     }
-    return atomic_exists(out->kind, out->type, a->bytes) &&
+    return bytes >= 2 && atomic_exists(out->kind, out->type, a->bytes) &&
            vector_exists(out->kind, out->type, a->bytes, a->elements) &&
            b->statement->operands_len == out->values_at + out->values + policy;
 }

@@ -47,7 +47,7 @@ static void take_kind(ptx_form *f, mma_form *out)
         [KIND_MXF4] = "kind::mxf4",
         [KIND_MXF4NVF4] = "kind::mxf4nvf4",
     };
-    for (size_t n = KIND_F8F6F4; n < ARRAY_LEN(kinds); n++) {
+    for (uint32_t n = KIND_F8F6F4; n < ARRAY_LEN(kinds); n++) {
         if (ptx_form_take(f, kinds[n])) {
             out->kind = n;
         }

@@ -58,6 +58,11 @@ ptx_kernel *ptx_module_kernel(ptx_module *m, const char *name)
     return NULL;
 }
 
+ptx_kernel *ptx_module_kernel_at(ptx_module *m, uint32_t index)
+{
+    return index < m->kernels_len ? &m->kernels[index] : NULL;
+}
+
 bool ptx_module_global(const ptx_module *m, const char *name, uint64_t *address, uint64_t *bytes)
 {
     for (uint32_t n = 0; n < m->globals_len; n++) {

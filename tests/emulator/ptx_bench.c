@@ -159,3 +159,11 @@ char *ptx_bench_wrap(const char *body, uint32_t in_words, uint32_t out_words)
 #undef ADD
     return text;
 }
+
+size_t ptx_bench_list(char *text, size_t used, const char *name, uint32_t first, uint32_t len)
+{
+    for (uint32_t n = 0; n < len; n++) {
+        used += (size_t)sprintf(text + used, "%s%%%s%u", n == 0 ? "{" : ",", name, first + n);
+    }
+    return used + (size_t)sprintf(text + used, "}");
+}

@@ -30,5 +30,7 @@ char *ptx_bench_compile(const char *source, const char *const *options);
 /* `.visible .entry k(in, out)`: each thread of a grid along x loads `in_words` 32-bit words as
  * %a0.. and stores %d0.. (`out_words`); `body` stands between. To be freed. */
 char *ptx_bench_wrap(const char *body, uint32_t in_words, uint32_t out_words);
+/* Adds {%name3,%name4,...} to `text` at `used`; returns the new length. */
+size_t ptx_bench_list(char *text, size_t used, const char *name, uint32_t first, uint32_t len);
 
 #endif

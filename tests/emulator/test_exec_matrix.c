@@ -190,14 +190,6 @@ static double result_of(const shape *s, uint32_t row, uint32_t n)
     return s->results == INTEGERS ? (double)(int32_t)word : (double)numfmt_float(word);
 }
 
-static size_t list(char *text, size_t used, const char *name, uint32_t first, uint32_t len)
-{
-    for (uint32_t n = 0; n < len; n++) {
-        used += (size_t)sprintf(text + used, "%s%%%s%u", n == 0 ? "{" : ",", name, first + n);
-    }
-    return used + (size_t)sprintf(text + used, "}");
-}
-
 START_TEST(products_of_every_shape_are_exact_on_small_numbers)
 {
     const shape *s = &shapes[_i];
@@ -209,13 +201,13 @@ START_TEST(products_of_every_shape_are_exact_on_small_numbers)
 
     fill(s, a_len, b_len, &state);
     size_t used = (size_t)sprintf(body, "mma.sync.aligned.%s ", s->form);
-    used = list(body, used, "d", 0, d_len);
+    used = ptx_bench_list(body, used, "d", 0, d_len);
     used += (size_t)sprintf(body + used, ", ");
-    used = list(body, used, "a", 0, a_len);
+    used = ptx_bench_list(body, used, "a", 0, a_len);
     used += (size_t)sprintf(body + used, ", ");
-    used = list(body, used, "a", a_len, b_len);
+    used = ptx_bench_list(body, used, "a", a_len, b_len);
     used += (size_t)sprintf(body + used, ", ");
-    used = list(body, used, "a", a_len + b_len, d_len);
+    used = ptx_bench_list(body, used, "a", a_len + b_len, d_len);
     sprintf(body + used, ";");
     for (uint32_t n = d_len; n < WORDS; n++) { /* rows of equal length in and out */
         used = strlen(body);
@@ -342,81 +334,6 @@ START_TEST(a_selector_that_selects_nothing_is_refused)
 }
 END_TEST
 
-START_TEST(doubles_multiply_in_the_order_of_k)
-{
-    static double a[16][16], c[16][8], d[32][4], x[16][8];
-    static const struct {
-        const char *shape;
-        uint32_t m, k;
-    } forms[] = {{"m8n8k4", 8, 4}, {"m16n8k4", 16, 4}, {"m16n8k8", 16, 8}, {"m16n8k16", 16, 16}};
-    uint32_t m = forms[_i].m, k_len = forms[_i].k, a_len = m * k_len / 32, b_len = k_len / 4;
-    uint32_t d_len = m / 4;
-    double words[32][16] = {{0}};
-    char text[4096];
-    uint64_t state = 9;
-    ptx_bench b;
-
-    for (uint32_t row = 0; row < m; row++) {
-        for (uint32_t k = 0; k < k_len; k++) {
-            a[row][k] = (double)random_next(&state) * 0x1p-64;
-            words[row % 8 * 4 + k % 4][k / 4 * (m / 8) + row / 8] = a[row][k];
-        }
-        for (uint32_t n = 0; n < 8; n++) {
-            c[row][n] = (double)random_next(&state) * 0x1p-64;
-            words[row % 8 * 4 + n / 2][a_len + b_len + row / 8 * 2 + n % 2] = c[row][n];
-        }
-    }
-    for (uint32_t k = 0; k < k_len; k++) {
-        for (uint32_t n = 0; n < 8; n++) {
-            x[k][n] = (double)random_next(&state) * 0x1p-64;
-            words[n * 4 + k % 4][a_len + k / 4] = x[k][n];
-        }
-    }
-    size_t used = (size_t)sprintf(
-        text,
-        ".version 8.8\n.target sm_90\n.address_size 64\n.entry k(.param .u64 in, .param .u64 "
-        "out)\n{\n.reg .b64 %%x<9>; .reg .f64 %%a<16>, %%d<4>; .reg .b32 %%r1;\n"
-        "ld.param.u64 %%x0, [in]; ld.param.u64 %%x1, [out]; mov.u32 %%r1, %%tid.x;\n"
-        "mul.wide.u32 %%x2, %%r1, 128; add.u64 %%x0, %%x0, %%x2; mul.wide.u32 %%x2, %%r1, 32; "
-        "add.u64 %%x1, %%x1, %%x2;\n");
-    for (uint32_t n = 0; n < a_len + b_len + d_len; n++) {
-        used += (size_t)sprintf(text + used, "ld.global.f64 %%a%u, [%%x0+%u];\n", n, 8 * n);
-    }
-    used += (size_t)sprintf(text + used, "mma.sync.aligned.%s.row.col.f64.f64.f64.f64 ",
-                            forms[_i].shape);
-    used = list(text, used, "d", 0, d_len);
-    used += (size_t)sprintf(text + used, ", ");
-    used = list(text, used, "a", 0, a_len);
-    used += (size_t)sprintf(text + used, ", ");
-    used = list(text, used, "a", a_len, b_len);
-    used += (size_t)sprintf(text + used, ", ");
-    used = list(text, used, "a", a_len + b_len, d_len);
-    used += (size_t)sprintf(text + used, ";\n");
-    for (uint32_t n = 0; n < d_len; n++) {
-        used += (size_t)sprintf(text + used, "st.global.f64 [%%x1+%u], %%d%u;\n", 8 * n, n);
-    }
-    sprintf(text + used, "ret;\n}\n");
-    ptx_bench_open(&b);
-    ck_assert_msg(ptx_bench_load(&b, text) == HONE_OK, "%s", b.error.message);
-    uint64_t d_in = ptx_bench_buffer(&b, words, sizeof words),
-             d_out = ptx_bench_buffer(&b, NULL, sizeof d);
-    ck_assert_msg(ptx_bench_run(&b, "k", (uint32_t[]){1, 1, 1}, (uint32_t[]){32, 1, 1},
-                                (void *[]){&d_in, &d_out}) == HONE_OK,
-                  "%s", b.error.message);
-    ptx_bench_read(&b, d_out, d, sizeof d);
-    ptx_bench_close(&b);
-    for (uint32_t row = 0; row < m; row++) {
-        for (uint32_t n = 0; n < 8; n++) {
-            double sum = c[row][n];
-            for (uint32_t k = 0; k < k_len; k++) {
-                sum = fma(a[row][k], x[k][n], sum);
-            }
-            ck_assert_double_eq(d[row % 8 * 4 + n / 2][row / 8 * 2 + n % 2], sum);
-        }
-    }
-}
-END_TEST
-
 /* Element e of matrix m holds 64 m + e; stmatrix puts it at half 64 m + e of shared memory, or at
  * the place of the transposed one. */
 START_TEST(stmatrix_is_ldmatrix_the_other_way)
@@ -439,7 +356,7 @@ START_TEST(stmatrix_is_ldmatrix_the_other_way)
         "%%r1, %%r2;\nst.shared.v4.u32 [%%r1], {-1, -1, -1, -1}; bar.sync 0;\n"
         "stmatrix.sync.aligned.m8n8.x%u%s.shared.b16 [%%r1], ",
         count, transposed ? ".trans" : "");
-    used = list(body, used, "a", 0, count);
+    used = ptx_bench_list(body, used, "a", 0, count);
     sprintf(body + used, "; bar.sync 0;\nld.shared.v4.u32 {%%d0, %%d1, %%d2, %%d3}, [%%r1];");
     run(&b, body, 4, 4);
     const uint16_t *stored = (const uint16_t *)out;
@@ -511,7 +428,6 @@ int main(void)
     tcase_add_loop_test(tests, scales_come_from_the_selected_bytes_and_threads, 0,
                         (int)ARRAY_LEN(scaled));
     tcase_add_test(tests, a_selector_that_selects_nothing_is_refused);
-    tcase_add_loop_test(tests, doubles_multiply_in_the_order_of_k, 0, 4);
     tcase_add_loop_test(tests, stmatrix_is_ldmatrix_the_other_way, 0, 6);
     tcase_add_test(tests, movmatrix_transposes);
     tcase_add_loop_test(tests, ldmatrix_widens_elements_of_four_and_six_bits, 0, 2);

@@ -1,7 +1,8 @@
-/* test_ptx_forms.c - what loads and what is refused: every tier-1 form that was ever seen in real
+/* test_ptx_forms.c - what loads and what is refused: every form that was ever seen in real
  * kernels, bad text with its line, unknown forms all at once, and thousands of damaged texts, none
  * of which may crash or hang. */
 #include "tests/emulator/ptx_bench.h"
+#include "tests/fuzz/ptx_target.h"
 #include "tests/support/file.h"
 #include "tests/support/suite.h"
 #include "core/random.h"
@@ -14,7 +15,7 @@
 #define HEAD                                                                                       \
     ".version 8.8\n.target sm_90\n.address_size 64\n.global .align 16 .b8 g[256];\n"               \
     ".visible .entry k(.param .u64 data, .param .align 16 .b8 big[64])\n{\n"                       \
-    ".reg .pred %p<9>; .reg .b16 %h<9>; .reg .b32 %r<30>; .reg .b64 %x<30>;\n"                     \
+    ".reg .pred %p<9>; .reg .b16 %h<9>; .reg .b32 %r<200>; .reg .b64 %x<30>;\n"                    \
     ".shared .align 16 .b8 s[1024]; .local .align 16 .b8 l[64];\n"
 
 static char type_class(const char *type)
@@ -77,7 +78,42 @@ static const struct {
     {"cvt.rn.satfinite.", "%h0, %r1, %r2"},
     {"cvta.", "%x0, %x1"},
     {"ldmatrix.", "{%r0, %r1, %r2, %r3}, [s]"},
+    {"mma.sync.aligned.kind::mx", "{%r0,%r1,%r2,%r3}, {%r4,%r5,%r6,%r7}, {%r8,%r9}, "
+                                  "{%r0,%r1,%r2,%r3}, %r10, {0, 1}, %r11, {%h0, %h1}"},
     {"mma.sync.", "{%r0,%r1,%r2,%r3}, {%r4,%r5,%r6,%r7}, {%r8,%r9}, {%r0,%r1,%r2,%r3}"},
+    /* tier 2 */
+    {"barrier.cluster.", ""},
+    {"cp.async.bulk.commit_group", ""},
+    {"cp.async.bulk.global.shared::cta.bulk_group", "[%x0], [s], 16"},
+    {"cp.async.bulk.wait_group", "0"},
+    {"cp.async.mbarrier.arrive", "[s]"},
+    {"createpolicy.fractional", "%x0, 1.0"},
+    {"elect.sync", "%r0|%p0, -1"},
+    {"fence.proxy.tensormap::generic.acquire", "[%x0], 128"},
+    {"fence.", ""},
+    {"griddepcontrol.", ""},
+    {"mapa.", "%r0, %r1, 1"},
+    {"mbarrier.arrive.expect_tx", "_, [s], 16"},
+    {"mbarrier.arrive.shared::cluster", "_, [%r1]"},
+    {"mbarrier.arrive.shared::cta", "%x0, [s]"},
+    {"mbarrier.init", "[s], 1"},
+    {"mbarrier.try_wait", "%p0, [s], 0"},
+    {"prefetch.tensormap", "[%x0]"},
+    {"setmaxnreg", "40"},
+    {"stmatrix.sync.aligned.x2", "[s], {%r0, %r1}"},
+    {"stmatrix.sync.aligned.x4", "[s], {%r0, %r1, %r2, %r3}"},
+    {"tensormap.replace.tile.global_address", "[s], %x0"},
+    {"tensormap.replace.tile.global_dim", "[s], 0, %r1"},
+    {"tensormap.replace.tile.global_stride", "[s], 0, %x1"},
+    {"wgmma.fence", ""},
+    {"wgmma.commit_group", ""},
+    {"wgmma.wait_group", "0"},
+    /* tier 3 */
+    {"add.rn.f32x2", "%x0, %x1, %x2"},
+    {"fma.rn.f32x2", "%x0, %x1, %x2, %x3"},
+    {"cvt.rn.bf16x2.ue8m0x2", "%r0, %h1"},
+    {"cvt.rp.satfinite.ue8m0x2", "%h0, %r1, %r2"},
+    {"cvt.rz.satfinite.ue8m0x2", "%h0, %r1, %r2"},
     {"popc.", "%r0, %r1"},
     {"ret", ""},
     {"trap", ""},
@@ -96,7 +132,34 @@ static bool starts(const char *text, const char *with)
     return strncmp(text, with, strlen(with)) == 0;
 }
 
-static void operands_of(const char *form, char out[256])
+/* Tensor copies: coordinates by the rank, a multicast mask and a policy by their words. */
+static void tensor_copy(const char *form, char *out)
+{
+    static const char *const coordinates[] = {"%r1", "%r1, %r2", "%r1, %r2, %r3",
+                                              "%r1, %r2, %r3, %r4", "%r1, %r2, %r3, %r4, %r5"};
+    const char *rank = strstr(form, "tensor.") + strlen("tensor.");
+    const char *at = coordinates[*rank - '1'];
+
+    if (strstr(form, "global.shared::cta") != NULL) {
+        sprintf(out, "[%%x0, {%s}], [s]", at);
+        return;
+    }
+    sprintf(out, "[s], [%%x0, {%s}], [s+512]%s%s", at,
+            strstr(form, "multicast") != NULL ? ", %h1" : "",
+            strstr(form, "cache_hint") != NULL ? ", %x2" : "");
+}
+
+/* wgmma from two descriptors: n / 2 accumulators, and the directions of 16-bit operands. */
+static void warpgroup_product(const char *form, char *out)
+{
+    int n = atoi(strstr(form, "m64n") + strlen("m64n"));
+
+    registers(out, 'r', n / 2, 0);
+    sprintf(out + strlen(out), ", %%x1, %%x2, 1, 1, 1%s",
+            strstr(form, "bf16") != NULL ? ", 0, 0" : "");
+}
+
+static void operands_of(const char *form, char out[2048])
 {
     static const char *const one[] = {"mov.", "not.", "neg.", "abs.",
                                       "rcp.", "ex2.", "lg2.", "sqrt."};
@@ -111,6 +174,14 @@ static void operands_of(const char *form, char out[256])
             strcpy(out, irregular[n].operands);
             return;
         }
+    }
+    if (strstr(form, "bulk.tensor.") != NULL) {
+        tensor_copy(form, out);
+        return;
+    }
+    if (starts(form, "wgmma.mma_async")) {
+        warpgroup_product(form, out);
+        return;
     }
     if (starts(form, "ld.") || starts(form, "st.")) {
         registers(value, kind, vector_of(form), 0);
@@ -155,37 +226,61 @@ static hone_status load_text(const char *text, hone_error *error, char *log, siz
     return status;
 }
 
-START_TEST(every_form_of_tier_one_loads)
+/* One statement of this form, in a kernel of its own. */
+static hone_status load_form(const char *form, char *text, size_t capacity, hone_error *error)
 {
-    char path[512], text[4096], operands[256];
+    char operands[2048];
+
+    operands_of(form, operands);
+    if (strcmp(form, "ld.param.v2.u32") != 0 && starts(form, "ld.param") && vector_of(form) == 1 &&
+        type_class(strrchr(form, '.') + 1) == 'x') {
+        sprintf(operands, "%%x0, [data]");
+    }
+    snprintf(text, capacity, "%s%s %s;\nEND:\nret;\n}\n", HEAD, form, operands);
+    return load_text(text, error, NULL, 0);
+}
+
+/* What a CPU will not do here: named, with its line. */
+static bool is_refused(const char *form)
+{
+    return starts(form, "tcgen05.");
+}
+
+START_TEST(every_form_that_was_seen_loads_or_is_named)
+{
+    char path[512], text[8192], named[160];
     hone_error error;
-    int count = 0;
+    int counts[4] = {0};
 
     if (!file_find_shared("data/ptx_forms.csv", path, sizeof path)) {
+        printf("SKIP the list of forms: it is not here\n");
         return;
     }
     char *csv = file_read(path, NULL), *rest = NULL;
     for (char *line = strtok_r(csv, "\n", &rest); line != NULL;
          line = strtok_r(NULL, "\n", &rest)) {
-        if (!starts(line, "1,")) {
-            continue;
-        }
         char *form = line + 2;
+        if (line[0] < '1' || line[0] > '3') {
+            continue; /* the heading */
+        }
         *strchr(form, ',') = '\0';
         if (strcmp(form, "call.uni") == 0 || strcmp(form, "st.param.b64") == 0) {
             continue; /* the test below calls functions */
         }
-        operands_of(form, operands);
-        if (strcmp(form, "ld.param.v2.u32") != 0 && starts(form, "ld.param") &&
-            vector_of(form) == 1 && type_class(strrchr(form, '.') + 1) == 'x') {
-            sprintf(operands, "%%x0, [data]");
+        counts[line[0] - '0']++;
+        hone_status status = load_form(form, text, sizeof text, &error);
+        if (!is_refused(form)) {
+            ck_assert_msg(status == HONE_OK, "%s: %s", text, error.message);
+            continue;
         }
-        snprintf(text, sizeof text, "%s%s %s;\nEND:\nret;\n}\n", HEAD, form, operands);
-        ck_assert_msg(load_text(text, &error, NULL, 0) == HONE_OK, "%s %s: %s", form, operands,
-                      error.message);
-        count++;
+        snprintf(named, sizeof named, "line 9: %s", form);
+        ck_assert_int_eq(status, HONE_UNSUPPORTED);
+        ck_assert_int_eq(error.line, 9);
+        ck_assert_msg(strstr(error.message, named) != NULL, "%s", error.message);
     }
-    ck_assert_int_gt(count, 160);
+    ck_assert_int_gt(counts[1], 160);
+    ck_assert_int_ge(counts[2], 50);
+    ck_assert_int_ge(counts[3], 27);
     free(csv);
 }
 END_TEST
@@ -333,32 +428,45 @@ static void damage(char *text, size_t len, uint64_t *state)
     }
 }
 
+#define SEED(statements) HEAD statements "\nEND:\nret;\n}\n"
+
+/* The same target as the fuzzer's, without it: loads, then runs what still loads for a while. */
 START_TEST(damaged_text_never_crashes_or_hangs)
 {
     static const char *const seeds[] = {
-        functions, HEAD
-        "setp.lt.s32 %p0, %r0, %r1;\n@%p0 bra END;\nld.global.v4.u32 {%r0,%r1,%r2,%r3}, [g+16];\n"
-        "shfl.sync.bfly.b32 %r4|%p1, %r0, 1, 31, -1;\ncvt.rn.satfinite.e4m3x2.f32 %h0, %r0, %r1;\n"
-        "mov.b64 {%r5, %r6}, %x0;\nbar.sync 0;\natom.shared.add.u32 %r7, [s], 1;\nEND:\nret;\n}\n"};
+        functions,
+        SEED("setp.lt.s32 %p0, %r0, %r1;\n@%p0 bra END;\nld.global.v4.u32 {%r0,%r1,%r2,%r3}, "
+             "[g+16];\nshfl.sync.bfly.b32 %r4|%p1, %r0, 1, 31, -1;\n"
+             "cvt.rn.satfinite.e4m3x2.f32 %h0, %r0, %r1;\nmov.b64 {%r5, %r6}, %x0;\nbar.sync 0;\n"
+             "atom.shared.add.u32 %r7, [s], 1;"),
+        SEED("mov.u32 %r0, 0; mov.u32 %r1, s; st.shared.v4.u32 [%r1], {%r0,%r0,%r0,%r0};\n"
+             "ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16 {%r2,%r3}, [s];\n"
+             "mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%r4,%r5,%r6,%r7}, {%r2,%r3}, "
+             "{%r0}, {%r0,%r0,%r0,%r0};\nstmatrix.sync.aligned.m8n8.x1.shared.b16 [s+64], {%r4};"),
+        SEED("ld.param.u64 %x0, [data]; mbarrier.init.shared::cta.b64 [s], 64; bar.sync 0;\n"
+             "mbarrier.arrive.shared::cta.b64 %x1, [s];\nWAIT:\n"
+             "mbarrier.try_wait.shared::cta.b64 %p0, [s], %x1; @!%p0 bra WAIT;\n"
+             "cp.async.cg.shared.global [s+64], [%x0], 16; cp.async.wait_all; bar.sync 0;\n"
+             "ld.shared.u32 %r1, [s+64]; st.global.u32 [%x0+64], %r1;"),
+    };
     char text[4096];
     uint64_t state = 12345 + (uint64_t)_i;
-    int loaded = 0;
+    int loaded = 0, ran = 0;
 
-    for (int n = 0; n < 1000; n++) {
-        const char *seed = seeds[n % 2];
+    for (size_t n = 0; n < ARRAY_LEN(seeds); n++) {
+        ck_assert_int_eq(ptx_target_run((const uint8_t *)seeds[n], strlen(seeds[n])), 1);
+    }
+    for (size_t n = 0; n < 800; n++) {
+        const char *seed = seeds[n % ARRAY_LEN(seeds)];
         size_t len = strlen(seed);
         memcpy(text, seed, len + 1);
         damage(text, len, &state);
-        ptx_bench b;
-        ptx_bench_open(&b);
-        hone_status status = ptx_module_load(text, len, b.memory, &b.module, NULL, 0, &b.error);
-        ck_assert_msg(status == HONE_OK || status == HONE_BAD_TEXT || status == HONE_UNSUPPORTED ||
-                          status == HONE_LIMIT || status == HONE_NO_MEMORY,
-                      "status %d", (int)status);
-        loaded += status == HONE_OK;
-        ptx_bench_close(&b);
+        int kernels = ptx_target_run((const uint8_t *)text, len);
+        loaded += kernels >= 0;
+        ran += kernels > 0;
     }
     ck_assert_int_gt(loaded, 5); /* the damage must leave some whole, or it tests only the lexer */
+    ck_assert_int_gt(ran, 5);
 }
 END_TEST
 
@@ -367,7 +475,7 @@ int main(void)
     TCase *tests = tcase_create("ptx_forms");
 
     tcase_set_timeout(tests, 120);
-    tcase_add_test(tests, every_form_of_tier_one_loads);
+    tcase_add_test(tests, every_form_that_was_seen_loads_or_is_named);
     tcase_add_test(tests, unknown_forms_are_listed_all_at_once_with_their_lines);
     tcase_add_loop_test(tests, text_that_does_not_parse_is_refused_with_its_line, 0,
                         (int)ARRAY_LEN(bad));

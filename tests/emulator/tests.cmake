@@ -40,11 +40,18 @@ endforeach()
 target_compile_definitions(test_emulator_pipeline PRIVATE HONE_TEST_KERNELS="${CMAKE_CURRENT_SOURCE_DIR}/emulator/kernels")
 
 # Forms: matrices, what is seldom used, calls.
-foreach(module exec_matrix calls)
+foreach(module exec_matrix exec_double exec_rare calls ptx_module)
   hone_test(emulator ${module} LINK hone_emulator hone_core ${CMAKE_DL_LIBS} SOURCES emulator/ptx_bench.c)
 endforeach()
 hone_test(emulator block_scale LINK hone_emulator hone_core)
 hone_run(emulator block_scale_full test_emulator_block_scale LABELS slow TIMEOUT 900 SET HONE_TENSOR_CASES=100000)
+# The toolkit's headers include others that the vendor's wheels have not; core's tests look whether they compile.
+if(HONE_HAVE_TOOLKIT_FP8)
+  hone_test(emulator exec_narrow LINK hone_emulator hone_core SOURCES emulator/toolkit_narrow.c)
+  target_link_libraries(test_emulator_exec_narrow PRIVATE hone_cuda_headers)
+  set_source_files_properties(emulator/toolkit_narrow.c PROPERTIES COMPILE_OPTIONS "-Wno-conversion;-Wno-pedantic")
+endif()
+target_sources(test_emulator_ptx_forms PRIVATE ${CMAKE_CURRENT_SOURCE_DIR}/fuzz/ptx_target.c)
 
 hone_test(emulator tensor_map LINK hone_core hone_cuda_headers Threads::Threads ${CMAKE_DL_LIBS}
   SOURCES emulator/shim_driver.c emulator/tensor_map_rules.c)
