@@ -11,11 +11,29 @@ typedef struct row_buffer {
     _Alignas(64) uint8_t data[TENSOR_ROW_BYTES], shadow[TENSOR_ROW_BYTES];
 } row_buffer;
 
+enum { LINE = 128, CHUNK = 16, AHEAD = 8 }; /* a pattern moves chunks within a line of shared memory */
+
 /* 16 bytes, the halves exchanged. */
 static void copy_flipped(uint8_t *to, const uint8_t *from)
 {
     memcpy(to, from + 8, 8);
     memcpy(to + 8, from, 8);
+}
+
+/* A whole line; what is XORed is the same for all of it. Chunk n of `plain` is chunk n ^ x of
+ * `line`. */
+static inline void put_line(uint8_t *line, const uint8_t *plain, uint32_t x)
+{
+    for (uint32_t n = 0; n < LINE; n += CHUNK) {
+        memcpy(line + (n ^ x), plain + n, CHUNK);
+    }
+}
+
+static inline void get_line(const uint8_t *line, uint8_t *plain, uint32_t x)
+{
+    for (uint32_t n = 0; n < LINE; n += CHUNK) {
+        memcpy(plain + n, line + (n ^ x), CHUNK);
+    }
 }
 
 void tensor_row_put(uint8_t *shared, uint32_t at, const uint8_t *row, uint32_t bytes,
@@ -25,12 +43,16 @@ void tensor_row_put(uint8_t *shared, uint32_t at, const uint8_t *row, uint32_t b
         memcpy(shared + at, row, bytes);
         return;
     }
-    for (uint32_t n = 0; n < bytes; n += 16) {
+    if (bytes == LINE && at % LINE == 0 && p->flip == 0) {
+        put_line(shared + at, row, at >> p->shift & p->mask);
+        return;
+    }
+    for (uint32_t n = 0; n < bytes; n += CHUNK) {
         uint8_t *to = shared + tensor_row_at(at + n, p);
         if ((at & p->flip) != 0) {
             copy_flipped(to, row + n);
         } else {
-            memcpy(to, row + n, 16);
+            memcpy(to, row + n, CHUNK);
         }
     }
 }
@@ -42,24 +64,25 @@ void tensor_row_get(const uint8_t *shared, uint32_t at, uint8_t *row, uint32_t b
         memcpy(row, shared + at, bytes);
         return;
     }
-    for (uint32_t n = 0; n < bytes; n += 16) {
+    if (bytes == LINE && at % LINE == 0 && p->flip == 0) {
+        get_line(shared + at, row, at >> p->shift & p->mask);
+        return;
+    }
+    for (uint32_t n = 0; n < bytes; n += CHUNK) {
         const uint8_t *from = shared + tensor_row_at(at + n, p);
         if ((at & p->flip) != 0) {
             copy_flipped(row + n, from);
         } else {
-            memcpy(row + n, from, 16);
+            memcpy(row + n, from, CHUNK);
         }
     }
 }
 
+static const uint8_t written[TENSOR_ROW_BYTES] = {[0 ... TENSOR_ROW_BYTES - 1] = ACCESS_IS_WRITTEN};
+
 static bool is_whole(const uint8_t *shadow, uint64_t bytes)
 {
-    uint8_t all = 1;
-
-    for (uint64_t n = 0; n < bytes; n++) {
-        all &= shadow[n];
-    }
-    return all != 0;
+    return memcmp(shadow, written, bytes) == 0;
 }
 
 /* tf32 keeps 10 fraction bits; to nearest, ties away from zero, as cvt.rna does. How the engine
@@ -166,8 +189,6 @@ static void put(const destination *d, const tensor_copy *c, const uint8_t *data,
 /* All bytes that rows will come to are marked written; rows that are not correct that later. */
 static void mark_written(const async_op *op, const tensor_copy *c, const tensor_map_pattern *p)
 {
-    static const uint8_t written[128] = {[0 ... 127] = ACCESS_IS_WRITTEN};
-
     for (uint32_t n = 0; n < op->signals_len; n++) {
         uint8_t *shadow = op->signals[n].owner->shared_shadow;
         if (c->pitch == c->row_bytes) {
@@ -180,12 +201,55 @@ static void mark_written(const async_op *op, const tensor_copy *c, const tensor_
     }
 }
 
+/* 128 shadow bytes at once. */
+static inline bool is_whole_line(const uint8_t *shadow)
+{
+    uint64_t all = ACCESS_WRITTEN;
+
+    for (uint32_t n = 0; n < LINE; n += 8) {
+        uint64_t next;
+        memcpy(&next, shadow + n, sizeof next);
+        all &= next;
+    }
+    return all == ACCESS_WRITTEN;
+}
+
+/* Rows of a line, as most boxes have them, to one destination. */
+static void load_lines(const tensor_copy *c, const tensor_slab *slab, const destination *d,
+                       cta *owner)
+{
+    const uint8_t *data = (const uint8_t *)(uintptr_t)slab->address;
+    const uint8_t *shadow = c->range->shadow + (slab->address - c->range->begin);
+    uint32_t at = d->at;
+
+    for (uint32_t r = slab->low; r < slab->high; r++, at += LINE) {
+        uint32_t x = at >> d->pattern->shift & d->pattern->mask;
+        __builtin_prefetch(data + AHEAD * slab->step);
+        __builtin_prefetch(data + AHEAD * slab->step + 64);
+        __builtin_prefetch(shadow + AHEAD * slab->step);
+        __builtin_prefetch(shadow + AHEAD * slab->step + 64);
+        put_line(owner->shared + at, data, x);
+        if (!is_whole_line(shadow)) {
+            put_line(owner->shared_shadow + at, shadow, x);
+        }
+        data += slab->step;
+        shadow += slab->step;
+    }
+}
+
 /* Whole rows of one size on both sides: copied as they are. */
 static void load_whole(const tensor_copy *c, const tensor_slab *slab, destination *d)
 {
     const uint8_t *data = (const uint8_t *)(uintptr_t)slab->address;
     const uint8_t *shadow = c->range->shadow + (slab->address - c->range->begin);
 
+    if (c->row_bytes == LINE && c->pitch == LINE && d->pattern->flip == 0) {
+        for (uint32_t n = 0; n < d->op->signals_len; n++) {
+            load_lines(c, slab, d, d->op->signals[n].owner);
+        }
+        d->at += (slab->high - slab->low) * LINE;
+        return;
+    }
     for (uint32_t r = slab->low; r < slab->high; r++, d->at += c->pitch) {
         put(d, c, data, is_whole(shadow, c->row_bytes) ? NULL : shadow);
         data += slab->step;
