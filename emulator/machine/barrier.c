@@ -1,5 +1,7 @@
 /* barrier.c - the sixteen named barriers of a CTA. They count threads, in whole warps: a warp has
- * arrived when all of its lanes that have not exited have. */
+ * arrived when all of its lanes that have not exited have (PTX ISA, barrier: a thread waits "for
+ * all non-exited threads from its warp"). Warps that have exited are not waited for where the whole
+ * CTA takes part (ISA, exit); where a count is given, it must come from those that are left. */
 #include "emulator/machine/race.h"
 
 uint32_t barrier_expects(const cta *c, uint32_t id)
@@ -144,18 +146,34 @@ static bool arrive(warp *w, const instruction *i, uint32_t mask, uint32_t id, ui
     return true;
 }
 
+/* The lanes that name what `lane` names. Mostly it is a constant: a look at all registers, in or
+ * out of the mask, tells. */
+static uint32_t naming_the_same(const uint32_t *ids, const uint32_t *counts, uint32_t lane,
+                                uint32_t mask)
+{
+    uint32_t differ = 0, same = 0;
+
+    for (uint32_t n = 0; n < MACHINE_LANES; n++) {
+        differ |= (ids[n] ^ ids[lane]) | (counts[n] ^ counts[lane]);
+    }
+    if (differ == 0) {
+        return mask;
+    }
+    for (EACH_LANE(other, mask)) {
+        same |= (uint32_t)(ids[other] == ids[lane] && counts[other] == counts[lane]) << other;
+    }
+    return same;
+}
+
 void barrier_arrive(warp *w, const instruction *i, uint32_t mask)
 {
+    static const uint32_t none[MACHINE_LANES] = {0};
     const uint32_t *ids = machine_r32(w, i->o[i->results]);
     const uint32_t *counts =
-        i->elements & BAR_HAS_COUNT ? machine_r32(w, i->o[i->results + 1u]) : NULL;
+        i->elements & BAR_HAS_COUNT ? machine_r32(w, i->o[i->results + 1u]) : none;
 
     while (mask != 0) {
-        uint32_t lane = machine_lowest(mask), same = 0;
-        for (EACH_LANE(other, mask)) {
-            bool equal = ids[other] == ids[lane] && (!counts || counts[other] == counts[lane]);
-            same |= (uint32_t)equal << other;
-        }
+        uint32_t lane = machine_lowest(mask), same = naming_the_same(ids, counts, lane, mask);
         if (same != mask && (i->elements & BAR_ANY_LANES) == 0) {
             machine_fault(w, i, lane, 0, FAULT_BARRIER_DIVERGENCE,
                           "an aligned barrier of which lanes %08x name another, or another count, "
@@ -163,7 +181,7 @@ void barrier_arrive(warp *w, const instruction *i, uint32_t mask)
                           mask & ~same, same);
             return;
         }
-        if (!arrive(w, i, same, ids[lane], counts != NULL ? counts[lane] : 0)) {
+        if (!arrive(w, i, same, ids[lane], counts[lane])) {
             return;
         }
         mask &= ~same;
