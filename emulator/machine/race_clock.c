@@ -191,6 +191,13 @@ bool race_clock_own(race_state *s, race_warp *w)
     return good;
 }
 
+void race_tick(race_state *s, race_warp *w)
+{
+    if (race_clock_own(s, w)) {
+        w->home->times[w->agent]++;
+    }
+}
+
 bool race_warp_learn(race_state *s, race_warp *w, const race_clock *from)
 {
     if (from == NULL) {

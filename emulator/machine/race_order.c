@@ -9,14 +9,6 @@ static race_state *state_of(const warp *w)
     return w->cta->cluster->races;
 }
 
-/* What the warp does from here on is not what it told of. */
-static void tick(race_state *s, race_warp *r)
-{
-    if (race_clock_own(s, r)) {
-        r->home->times[r->agent]++;
-    }
-}
-
 static race_clock *clock_at(run_state *run, race_clock **at)
 {
     if (*at == NULL) {
@@ -31,7 +23,7 @@ static race_clock *clock_at(run_state *run, race_clock **at)
 static void release(race_state *s, race_warp *r, race_clock **to)
 {
     if (clock_at(s->run, to) != NULL && race_clock_join(s->run, *to, &r->clock)) {
-        tick(s, r);
+        race_tick(s, r);
     }
 }
 
@@ -71,7 +63,7 @@ void race_warp_sync(warp *w, uint32_t mask)
 
     (void)mask; /* lanes that did not come are let off: there is one clock for the warp */
     if (s != NULL) {
-        tick(s, race_warp_of(s, w));
+        race_tick(s, race_warp_of(s, w));
     }
 }
 
@@ -87,7 +79,7 @@ void race_fence_proxy(warp *w)
     for (uint32_t n = 0; n < b->len; n++) {
         b->times[b->len + n] = b->times[n];
     }
-    tick(s, r);
+    race_tick(s, r);
 }
 
 void race_fence(warp *w, uint8_t order)

@@ -96,8 +96,8 @@ typedef struct race_warp {
     race_block *home;             /* the one of clock's blocks that is its own cluster's */
     uint32_t agent, copy, matrix; /* copy, matrix: 0 while there is none */
     uint32_t bulk[RACE_SLOTS], bulk_len, bulk_next;
-    race_view *view;                /* of the clock as it is, or NULL */
-    bool told;                      /* nothing was touched since a task was issued */
+    race_view *view; /* of the clock as it is, or NULL */
+    bool told;       /* a task took the view: the time moves on before the next access */
     race_clock *released, *pending; /* at the last fence; what relaxed reads brought since */
     race_cached cache[RACE_CACHE];
 } race_warp;
@@ -180,6 +180,8 @@ const race_block *race_clock_find(const race_clock *c, uint32_t number);
 void race_clock_clear(race_clock *c);
 race_view *race_view_take(run_state *run, race_warp *w);
 void race_view_drop(race_view *v);
+/* What the warp does from here on is not what it told of. */
+void race_tick(race_state *s, race_warp *w);
 bool race_warp_learn(race_state *s, race_warp *w, const race_clock *from);
 bool race_warp_know(race_state *s, race_warp *w, uint32_t agent, uint32_t time);
 uint32_t race_agent_new(race_state *s, race_agent_kind kind, uint32_t index);

@@ -213,6 +213,10 @@ bool race_touch(warp *w, const instruction *i, cta *owner, const uint64_t at[MAC
         return !w->run->faulted;
     }
     race_warp *r = race_warp_of(s, w);
+    if (r->told) { /* what follows does not come before the task */
+        race_tick(s, r);
+        r->told = false;
+    }
     race_visit v = {.state = s,
                     .book = s->book,
                     .w = w,
@@ -227,7 +231,6 @@ bool race_touch(warp *w, const instruction *i, cta *owner, const uint64_t at[MAC
                     .agent = r->agent,
                     .time = r->home->times[r->agent]};
     v.record = own_record(s, r, w, &v);
-    r->told = false;
     if (is_dense(at, mask, bytes)) {
         run_of_lanes all = {.at = at[0], .bytes = UINT64_C(32) * bytes, .each = bytes};
         good = touch_run(&v, &all);
@@ -295,12 +298,7 @@ race_task *race_issue(warp *w, const instruction *i, race_engine engine)
     t->agent = engine_agent(s, r, w->cta->rank * s->per_cta + w->index, engine);
     t->time = ++s->agent_time[t->agent];
     t->view = race_view_take(w->run, r);
-    if (!r->told) { /* what the warp does from here on does not come before the task */
-        race_warp_know(s, r, r->agent, r->home->times[r->agent] + 1);
-        race_view_drop(r->view);
-        r->view = NULL;
-        r->told = true;
-    }
+    r->told = true;
     if (t->view == NULL) {
         race_task_free(t);
         return NULL;

@@ -81,6 +81,15 @@ void fault_case_twin_passes(const fault_case *c)
     }
 }
 
+void fault_case_twin_passes_once(const fault_case *c)
+{
+    ptx_bench b;
+
+    ck_assert_msg(run(&b, c, c->good, 0) == HONE_OK, "%s: line %d: %s", c->name, b.fault.ptx_line,
+                  b.error.message);
+    ptx_bench_close(&b);
+}
+
 void fault_case_never_passes(const fault_case *c)
 {
     ptx_bench b;

@@ -25,6 +25,7 @@ typedef struct fault_case {
 void fault_case_is_told(const fault_case *c);
 /* The good one passes under eight orders of warps and both timings. */
 void fault_case_twin_passes(const fault_case *c);
+void fault_case_twin_passes_once(const fault_case *c); /* in order, at issue */
 /* The bad one does not pass under any of them. */
 void fault_case_never_passes(const fault_case *c);
 

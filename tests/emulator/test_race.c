@@ -162,6 +162,35 @@ START_TEST(a_kernel_that_breaks_a_rule_never_passes)
 }
 END_TEST
 
+/* Each round makes new records; the book is swept several times before the end. */
+#define ROUNDS                                                                                     \
+    "mov.u32 %r9, 0;\nL:\nst.shared.u32 [%r4], %r9;\nbar.sync 0;\nxor.b32 %r10, %r4, 128;\n"       \
+    "ld.shared.u32 %r11, [%r10]; ld.shared.u16 %r12, [%r10+1024];\n"                               \
+    "@%p2 st.shared.u8 [%r5+2048], %r9;\nbar.sync 0;\n"                                            \
+    "add.u32 %r9, %r9, 1; setp.lt.u32 %p6, %r9, 30000; @%p6 bra L;\n"
+
+static const fault_case long_case = {
+    "a race after a long run",
+    64,
+    1,
+    0,
+    ROUNDS "@%p1 ld.shared.u8 %r13, [%r5+2048];\n@%p2 "
+           "st.shared.u8 [%r5+2048], %r9;",
+    20,
+    0,
+    1,
+    "race",
+    "write of 1 bytes at shared offset 2048 races with a read at line 19 by warp 0 of CTA 0 (no "
+    "barrier between)",
+    ROUNDS "@%p1 ld.shared.u8 %r13, [%r5+2048];\nbar.sync 0;\n@%p2 st.shared.u8 [%r5+2048], %r9;"};
+
+START_TEST(a_long_run_forgets_what_it_can_and_nothing_else)
+{
+    fault_case_is_told(&long_case);
+    fault_case_twin_passes_once(&long_case);
+}
+END_TEST
+
 int main(void)
 {
     TCase *tests = tcase_create("race");
@@ -171,5 +200,6 @@ int main(void)
     tcase_add_loop_test(tests, its_twin_passes_under_every_order_of_warps_and_both_timings, 0,
                         (int)ARRAY_LEN(cases));
     tcase_add_loop_test(tests, a_kernel_that_breaks_a_rule_never_passes, 0, (int)ARRAY_LEN(cases));
+    tcase_add_test(tests, a_long_run_forgets_what_it_can_and_nothing_else);
     return suite_run("emulator/race", tests);
 }
