@@ -467,24 +467,6 @@ bool access_unmarked(warp *w, const instruction *i, uint32_t mask, uint32_t byte
     return true;
 }
 
-bool access_races(warp *w, const instruction *i, uint32_t mask, uint32_t bytes,
-                  const access_window *win, const uint64_t address[MACHINE_LANES], race_access kind)
-{
-    const uint64_t *at = win->owner != NULL ? win->at : address;
-    bool strong = (i->order & ORDER_STRONG) != 0;
-
-    if (!race_touch(w, i, win->owner, at, mask, bytes, strong ? RACE_ATOMIC : kind)) {
-        return false;
-    }
-    if (kind == RACE_WRITE && !win->dense && !race_lanes_agree(w, i, win->owner, at, mask)) {
-        return false;
-    }
-    if (strong) {
-        race_order(w, i, win->owner, at, mask, kind != RACE_WRITE, kind != RACE_READ);
-    }
-    return true;
-}
-
 bool access_shared(warp *w, const instruction *i, uint32_t lane, uint32_t address, uint32_t bytes,
                    cta **owner, uint32_t *at)
 {

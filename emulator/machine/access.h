@@ -44,17 +44,17 @@ void access_count_matrix(warp *w, const uint64_t address[MACHINE_LANES], uint32_
  * CTA's own, or one more than the rank of a CTA of the cluster. */
 enum { ACCESS_CTA = 1 << 24 };
 
-/* Whether the access is ordered behind those that it conflicts with; false after a fault. A strong
- * access also brings and takes order. */
-bool access_races(warp *w, const instruction *i, uint32_t mask, uint32_t bytes,
-                  const access_window *win, const uint64_t address[MACHINE_LANES],
-                  race_access kind);
+/* race_touch.c: what a window's lanes do, to the race detector. A strong access also brings and
+ * takes order. False after a fault. */
+bool race_window(warp *w, const instruction *i, uint32_t mask, uint32_t bytes,
+                 const access_window *win, const uint64_t address[MACHINE_LANES], race_access kind);
+/* Whether the access is ordered behind those that it conflicts with; false after a fault. */
 static inline bool access_ordered(warp *w, const instruction *i, uint32_t mask, uint32_t bytes,
                                   ptx_space space, const access_window *win,
                                   const uint64_t address[MACHINE_LANES], race_access kind)
 {
     return w->cta->cluster->races == NULL || (space != PTX_SHARED && space != PTX_GLOBAL) ||
-           access_races(w, i, mask, bytes, win, address, kind);
+           race_window(w, i, mask, bytes, win, address, kind);
 }
 
 /* One lane's `bytes` at a shared address of 32 bits, which may lie in another CTA of the cluster:

@@ -1,4 +1,5 @@
 /* race_touch.c - accesses of warps and engines, cut into runs of words within a page of shadow. */
+#include "emulator/machine/access.h"
 #include "emulator/machine/race_state.h"
 
 #include <stdlib.h>
@@ -241,6 +242,24 @@ bool race_touch(warp *w, const instruction *i, cta *owner, const uint64_t at[MAC
         report_lane(&v, at, mask, bytes);
     }
     return good;
+}
+
+bool race_window(warp *w, const instruction *i, uint32_t mask, uint32_t bytes,
+                 const access_window *win, const uint64_t address[MACHINE_LANES], race_access kind)
+{
+    const uint64_t *at = win->owner != NULL ? win->at : address;
+    bool strong = (i->order & ORDER_STRONG) != 0;
+
+    if (!race_touch(w, i, win->owner, at, mask, bytes, strong ? RACE_ATOMIC : kind)) {
+        return false;
+    }
+    if (kind == RACE_WRITE && !win->dense && !race_lanes_agree(w, i, win->owner, at, mask)) {
+        return false;
+    }
+    if (strong) {
+        race_order(w, i, win->owner, at, mask, kind != RACE_WRITE, kind != RACE_READ);
+    }
+    return true;
 }
 
 /* ---- Engines ------------------------------------------------------------------------------- */
