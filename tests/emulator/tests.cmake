@@ -21,6 +21,15 @@ foreach(module cupti cupti_calls)
   add_dependencies(test_emulator_${module} hone_emu)
 endforeach()
 
+# Whole kernels, compiled by NVRTC and run through the driver; then each with one mistake, which takes a minute.
+set(labels_of_mutants rel)
+foreach(module hopper mutants)
+  hone_test(emulator ${module} LABELS ${labels_of_${module}} TIMEOUT 300 LINK hone_emulator hone_core hone_cuda_headers ${CMAKE_DL_LIBS}
+    SOURCES emulator/hopper_bench.c emulator/hopper_cases.c emulator/shim_driver.c emulator/ptx_bench.c)
+  target_compile_definitions(test_emulator_${module} PRIVATE HONE_EMU_FILE="$<TARGET_FILE:hone_emu>")
+  add_dependencies(test_emulator_${module} hone_emu)
+endforeach()
+
 # PTX and the machine: without the driver, straight against the emulator's own functions.
 foreach(module cluster ptx_kernels ptx_faults ptx_forms exec_alu exec_cvt exec_warp exec_random)
   hone_test(emulator ${module} LINK hone_emulator hone_core ${CMAKE_DL_LIBS} SOURCES emulator/ptx_bench.c)
