@@ -1,6 +1,20 @@
 /* decode_async.c - cp.async and its groups; what else begins with cp goes to its own family. */
 #include "emulator/ptx/build.h"
 
+/* How many bytes are read: a number or register, or none where the predicate `ignore-src` holds. */
+static uint32_t read_bytes(ptx_builder *b, const ptx_operand *o, uint64_t bytes)
+{
+    ptx_symbol *s = o->kind == PTX_OPERAND_NAME ? ptx_symbol_find(b, o->name, b->scope) : NULL;
+
+    if (s == NULL || s->kind != SYMBOL_REGISTER || b->vregs[s->value].width != 0) {
+        return ptx_build_source(b, o, 4);
+    }
+    uint32_t ignored = ptx_build_source(b, o, 0), t = ptx_build_vreg(b, 4);
+    uint32_t none = ptx_build_constant(b, 0, 4), all = ptx_build_constant(b, bytes, 4);
+    ptx_build_helper(b, "selp.b32", (uint32_t[]){t, none, all, ignored});
+    return t;
+}
+
 /* [shared], [global], bytes{, bytes to read or predicate}{, policy} */
 static bool decode_async_copy(ptx_builder *b, const ptx_form *f)
 {
@@ -19,7 +33,7 @@ static bool decode_async_copy(ptx_builder *b, const ptx_form *f)
     }
     o[0] = ptx_build_address(b, &s->operands[0], &to_offset, &to_flags);
     o[1] = ptx_build_address(b, &s->operands[1], &from_offset, &from_flags);
-    o[2] = given == 4 ? ptx_build_source(b, &s->operands[3], 4) : ptx_build_constant(b, bytes, 4);
+    o[2] = given == 4 ? read_bytes(b, &s->operands[3], bytes) : ptx_build_constant(b, bytes, 4);
     if (to_offset != (int32_t)to_offset || (from_flags & FLAG_ADDRESS64) == 0) {
         return false;
     }

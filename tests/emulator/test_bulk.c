@@ -421,6 +421,24 @@ START_TEST(a_store_of_a_thread_comes_with_its_bytes_told)
 }
 END_TEST
 
+/* 16 bytes a thread by cp.async, where the predicate lets it, and zeros elsewhere. */
+START_TEST(cp_async_ignores_its_source_where_a_predicate_says_so)
+{
+    bulk_case c;
+
+    ck_assert_int_eq(
+        run_body(&c,
+                 "setp.gt.u32 %p2, %r0, 40;\ncp.async.ca.shared::cta.global "
+                 "[%r3+1024], [%x3], 16, %p2;\ncp.async.wait_all;\nbar.sync 0;\n" COPY_OUT,
+                 64, (hone_emu_timing)_i),
+        HONE_OK);
+    for (uint32_t w = 0; w < 256; w++) {
+        ck_assert_uint_eq(c.got[w], w / 4 <= 40 ? word_of(w) : 0);
+    }
+    ptx_bench_close(&c.b);
+}
+END_TEST
+
 int main(void)
 {
     TCase *tests = tcase_create("bulk");
@@ -436,5 +454,6 @@ int main(void)
     tcase_add_loop_test(tests, a_reduction_is_the_plain_loop, 0, 4 * (int)ARRAY_LEN(reductions));
     tcase_add_loop_test(tests, a_store_of_a_thread_comes_with_its_bytes_told, 0,
                         2 * (int)ARRAY_LEN(stores));
+    tcase_add_loop_test(tests, cp_async_ignores_its_source_where_a_predicate_says_so, 0, 2);
     return suite_run("emulator/bulk", tests);
 }

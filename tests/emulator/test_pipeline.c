@@ -152,6 +152,8 @@ static const struct {
     {"an arrival that does not wait for the copies", &copies, 1, "async-misuse race"},
     {"no barrier before the stage is filled again", &copies, 2, "async-misuse race"},
     {"a multicast that leaves out the other CTA", &pairs, 1, "deadlock"},
+    {"a pair that expects more to leave than there are", &pairs, 2, "deadlock"},
+    {"a CTA that leaves before the other has arrived", &pairs, 3, "use-after-free"},
 };
 
 START_TEST(a_mutant_is_caught)

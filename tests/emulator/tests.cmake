@@ -43,7 +43,7 @@ hone_test(emulator threads LABELS unit threads LINK hone_emulator hone_core Thre
 hone_test(emulator wgmma LINK hone_emulator hone_core ${CMAKE_DL_LIBS} SOURCES emulator/ptx_bench.c emulator/wgmma_case.c)
 hone_test(emulator wgmma_flight LINK hone_emulator hone_core ${CMAKE_DL_LIBS} SOURCES emulator/ptx_bench.c)
 # Mbarriers and bulk copies.
-foreach(module mbarrier bulk pipeline)
+foreach(module mbarrier bulk async_forms pipeline)
   hone_test(emulator ${module} LINK hone_emulator hone_core ${CMAKE_DL_LIBS} SOURCES emulator/ptx_bench.c)
 endforeach()
 target_compile_definitions(test_emulator_pipeline PRIVATE HONE_TEST_KERNELS="${CMAKE_CURRENT_SOURCE_DIR}/emulator/kernels")

@@ -95,20 +95,22 @@ extern "C" __global__ void copies(const float *in, float *out, int count)
     }
 }
 
-// The first CTA of a pair loads for both; each sends the other its first words.
+// The first CTA of a pair loads for both; each sends the other its first words, and leaves when the other has read
+// them.
 extern "C" __global__ void pair(const float *in, float *out, int count)
 {
     __shared__ alignas(128) float tile[TILE];
     __shared__ alignas(16) float got[128];
-    __shared__ u64 full, sent;
-    u32 rank, peer_got, peer_sent;
+    __shared__ u64 full, sent, left;
+    u32 rank, peer_got, peer_sent, peer_left;
     const u32 me = threadIdx.x;
 
     asm("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
     asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(peer_got) : "r"(at(&got[me])), "r"(rank ^ 1));
     asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(peer_sent) : "r"(at(&sent)), "r"(rank ^ 1));
+    asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(peer_left) : "r"(at(&left)), "r"(rank ^ 1));
     if (me == 0) {
-        init(&full, 1); init(&sent, 1);
+        init(&full, 1); init(&sent, 1); init(&left, MUTANT == 2 ? 129 : 128);
         asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
         expect(&full, sizeof tile); expect(&sent, sizeof got);
     }
@@ -124,5 +126,7 @@ extern "C" __global__ void pair(const float *in, float *out, int count)
                  ::"r"(peer_got), "f"(tile[me] * 2 + rank), "r"(peer_sent) : "memory");
     wait(&sent, 0);
     out[blockIdx.x * 128 + me] = got[me];
-    asm volatile("barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;" ::: "memory");
+    asm volatile("mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%0];"
+                 ::"r"(peer_left) : "memory");
+    if (MUTANT != 3) wait(&left, 0);
 }
