@@ -105,7 +105,8 @@ void exec_tensor_map_publish(warp *w, const instruction *i, uint32_t mask)
     w->run->counters.global_store_sectors += TENSOR_MAP_BYTES / MACHINE_SECTOR;
 }
 
-void exec_tensor_map_acquire(warp *w, const instruction *i, uint32_t mask)
+static void each_map(warp *w, const instruction *i, uint32_t mask,
+                     bool (*act)(warp *w, const instruction *i, uint32_t lane, uint64_t address))
 {
     const uint64_t *address = machine_r64(w, i->o[0]);
 
@@ -113,24 +114,18 @@ void exec_tensor_map_acquire(warp *w, const instruction *i, uint32_t mask)
         return;
     }
     for (EACH_LANE(lane, mask)) {
-        if (!tensor_map_acquire(w, i, lane, address[lane])) {
+        if (!act(w, i, lane, address[lane])) {
             return;
         }
     }
 }
 
-/* prefetch.tensormap: the map is read, which shows a stale or wrong one early. */
+void exec_tensor_map_acquire(warp *w, const instruction *i, uint32_t mask)
+{
+    each_map(w, i, mask, tensor_map_acquire);
+}
+
 void exec_tensor_map_prefetch(warp *w, const instruction *i, uint32_t mask)
 {
-    const uint64_t *address = machine_r64(w, i->o[0]);
-    tensor_map m;
-
-    if (taint_refuse(w, i, i->o[0], mask, "the address of a tensor map")) {
-        return;
-    }
-    for (EACH_LANE(lane, mask)) {
-        if (!tensor_map_open(w, i, lane, address[lane], &m)) {
-            return;
-        }
-    }
+    each_map(w, i, mask, tensor_map_exists);
 }

@@ -168,6 +168,13 @@ bool tensor_map_open(warp *w, const instruction *i, uint32_t lane, uint64_t addr
     return true;
 }
 
+bool tensor_map_exists(warp *w, const instruction *i, uint32_t lane, uint64_t address)
+{
+    const uint8_t *shadow = NULL;
+
+    return find_bytes(w, i, lane, address, &shadow) != NULL;
+}
+
 bool tensor_map_acquire(warp *w, const instruction *i, uint32_t lane, uint64_t address)
 {
     const uint8_t *shadow = NULL, *bytes = find_bytes(w, i, lane, address, &shadow);

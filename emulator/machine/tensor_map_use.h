@@ -14,6 +14,8 @@
  * misaligned, outside of memory, never written, no map, stale, or breaks a rule. */
 bool tensor_map_open(warp *w, const instruction *i, uint32_t lane, uint64_t address,
                      tensor_map *out);
+/* The map of a prefetch, which is a hint: only that the memory is there. False after a fault. */
+bool tensor_map_exists(warp *w, const instruction *i, uint32_t lane, uint64_t address);
 /* The fence, by a thread of this CTA. False after a fault. */
 bool tensor_map_acquire(warp *w, const instruction *i, uint32_t lane, uint64_t address);
 /* tensormap.replace of bytes that the program gave; false and a fault when they are no map, nor
