@@ -316,8 +316,10 @@ void exec_bulk_copy(warp *w, const instruction *i, uint32_t mask)
     if (refuse_poison(w, i, i->sources, mask)) {
         return;
     }
-    for (EACH_LANE(lane, mask)) {
+    while (mask != 0) {
+        uint32_t lane = machine_lowest(mask);
         start_copy(&(maker){w, i, lane});
+        mask &= ~machine_alike(w, i, lane, mask);
     }
 }
 

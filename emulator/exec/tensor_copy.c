@@ -1,6 +1,6 @@
 /* tensor_copy.c - cp.async.bulk.tensor, cp.reduce.async.bulk.tensor and their prefetch: an
- * operation is checked at its instruction and handed to the engine. Lanes act one after the other,
- * lowest first. */
+ * operation is checked at its instruction and handed to the engine. Lanes with other operands act
+ * one after the other, lowest first. */
 #include "emulator/exec/tensor_copy.h"
 #include "emulator/exec/exec.h"
 #include "emulator/machine/access.h"
@@ -248,9 +248,11 @@ void exec_tensor_copy(warp *w, const instruction *i, uint32_t mask)
             return;
         }
     }
-    for (EACH_LANE(lane, mask)) {
+    while (mask != 0) {
+        uint32_t lane = machine_lowest(mask);
         if (!one_lane(w, i, lane)) {
             return;
         }
+        mask &= ~machine_alike(w, i, lane, mask);
     }
 }

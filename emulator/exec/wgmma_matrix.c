@@ -52,7 +52,9 @@ bool wgmma_matrix_open(warp *w, const instruction *i, uint64_t descriptor, bool 
     uint32_t pattern = PATTERN_ROW * m.width,
              off = (m.start / PATTERN_ROW - m.base) & (m.width - 1);
 
-    if (m.width > 1 && off != 0) {
+    /* A base offset of 0 says nothing: the swizzle goes by address bits, wherever the tile begins.
+     */
+    if (m.width > 1 && m.base != 0 && off != 0) {
         machine_fault(w, i, 0, m.start, FAULT_PRECONDITION,
                       "descriptor %016llx of %c starts at %u, %u bytes into its swizzle pattern of "
                       "%u; its base offset is %u",

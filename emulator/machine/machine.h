@@ -124,6 +124,7 @@ struct instruction {
     uint8_t element_bytes, elements;
     uint8_t order, scope; /* ORDER_* bits; machine_scope */
     bool guard_negated;
+    uint32_t wide; /* of the first 32 sources, those of 64 bits */
 };
 
 typedef struct special_slot {
@@ -190,10 +191,10 @@ struct warp {
      * cluster's `changes` at that time: while it stands, looking again is in vain. */
     bool yields;
     uint64_t polled;
-    bool in_vain; /* the last poll */
+    bool in_vain;               /* the last poll */
     const instruction *polling; /* the poll, */
     uint32_t polled_at;         /* and the offset of its mbarrier in the CTA's shared memory */
-    uint32_t polls; /* in vain, in a row, while `changes` stood; turns that ended so */
+    uint32_t polls;             /* in vain, in a row, while `changes` stood; turns that ended so */
     warp_state state;
     uint32_t index;
     /* By barrier of the CTA: lanes that have arrived while others of the warp have not, and lanes
@@ -302,6 +303,11 @@ static inline uint32_t machine_lowest(uint32_t mask)
     uint32_t rest_ = (mask), lane = rest_ ? machine_lowest(rest_) : 0;                             \
     rest_ != 0;                                                                                    \
     rest_ &= rest_ - 1, lane = rest_ ? machine_lowest(rest_) : 0
+
+/* Lanes of `mask` whose sources are all those of `lane`. Engines take operands that a warp shares:
+ * lanes that give the same make one operation (so ptxas compiles UTMALDG, UTMASTG, UBLKCP: a loop
+ * over distinct operands). warp.c. */
+uint32_t machine_alike(const warp *w, const instruction *i, uint32_t lane, uint32_t mask);
 
 /* Whether the launch looks for this. */
 static inline bool machine_checks(const warp *w, hone_emu_check check)

@@ -14,6 +14,20 @@ typedef struct group {
     uint32_t mask, pc, stop; /* stop: where other lanes stand */
 } group;
 
+uint32_t machine_alike(const warp *w, const instruction *i, uint32_t lane, uint32_t mask)
+{
+    for (uint32_t s = 0; s < i->sources; s++) {
+        uint32_t o = i->o[i->results + s];
+        bool wide = s < 32 && (i->wide >> s & 1);
+        for (EACH_LANE(other, mask)) {
+            bool same = wide ? machine_r64(w, o)[other] == machine_r64(w, o)[lane]
+                             : machine_r32(w, o)[other] == machine_r32(w, o)[lane];
+            mask &= ~((uint32_t)!same << other);
+        }
+    }
+    return mask;
+}
+
 static void store_pc(warp *w, uint32_t mask, uint32_t pc)
 {
     if (!w->diverged) {

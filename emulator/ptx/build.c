@@ -342,6 +342,9 @@ instruction *ptx_build_emit(ptx_builder *b, execute run, uint32_t results, uint3
                        .guard_negated = b->guard_negated,
                        .member = MACHINE_NONE,
                        .line = b->statement->line};
+    for (uint32_t k = results; k < n && k < results + 32; k++) {
+        i->wide |= (uint32_t)(b->vregs[operands[k]].width == 8) << (k - results);
+    }
     return i;
 }
 
