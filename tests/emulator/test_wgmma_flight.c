@@ -148,10 +148,12 @@ static const struct {
     {"three warps", FENCE MMA_D COMMIT WAIT, 96, "precondition", 21,
      "wgmma needs a warpgroup of 4 warps; the CTA's 3 end in this one"},
     {"past the end", FENCE "mov.b64 %xb, 0x40000040000103ff;\n" MMA_D COMMIT WAIT, 128,
-     "precondition", 22,
-     "descriptor 40000040000103ff of B starts at 16368, 896 bytes into its swizzle pattern of "
-     "1024; "
-     "its base offset is 0"},
+     "out-of-bounds", 22,
+     "descriptor 40000040000103ff of B reaches to 17408; the CTA's shared memory ends at 16384"},
+    {"another base offset than its start has",
+     FENCE "mov.b64 %xb, 0x4006004000010108;\n" MMA_D COMMIT WAIT, 128, "precondition", 22,
+     "descriptor 4006004000010108 of B starts at 4224, 768 bytes into its swizzle pattern of 1024; "
+     "its base offset is 3"},
     {"past the end, aligned",
      FENCE "mov.b64 %xb, 0x40000040000103fe;\n"
            "mov.b64 %xb, 0x40000040000103c0;\nmov.b64 %xa, 0x4000004000010380;\n" MMA_D COMMIT WAIT,
