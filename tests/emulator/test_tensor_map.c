@@ -210,6 +210,41 @@ START_TEST(the_calls_are_found_by_name_from_the_version_that_brought_them)
 }
 END_TEST
 
+START_TEST(a_kernel_loads_a_box_by_a_map_among_its_parameters)
+{
+    static const char ptx[] =
+        ".version 8.8\n.target sm_90\n.address_size 64\n"
+        ".visible .entry k(.param .align 64 .b8 map[128], .param .u64 out)\n{\n"
+        ".reg .pred %p<3>; .reg .b32 %r<9>; .reg .b64 %x<9>; .shared .align 128 .b8 s[512];\n"
+        "mov.b64 %x0, map; cvta.param.u64 %x0, %x0; ld.param.u64 %x1, [out]; mov.u32 %r0, s;\n"
+        "mov.u32 %r1, 16; mov.u32 %r2, 3; mbarrier.init.shared::cta.b64 [%r0], 1;\n"
+        "mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r0], 128;\n"
+        "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%r0+128], "
+        "[%x0, {%r1, %r2}], [%r0];\nW:\nmbarrier.try_wait.parity.shared::cta.b64 %p1, [%r0], "
+        "0;\n@!%p1 bra W;\nld.shared.v4.u32 {%r3,%r4,%r5,%r6}, [%r0+192];\n"
+        "st.global.v4.u32 [%x1], {%r3,%r4,%r5,%r6};\nret;\n}\n";
+    arguments a = plain(TILED);
+    CUfunction k = shim_driver_function(&d, ptx, "k");
+    CUdeviceptr tensor = 0, out = 0;
+    uint32_t data[8][64], got[4];
+
+    for (uint32_t n = 0; n < 512; n++) {
+        data[n / 64][n % 64] = n;
+    }
+    SHIM_OK(&d, cuMemAlloc(&tensor, sizeof data));
+    SHIM_OK(&d, cuMemAlloc(&out, sizeof got));
+    SHIM_OK(&d, cuMemcpyHtoD(tensor, data, sizeof data));
+    a.address = tensor;
+    a.rank = 2;
+    a.dims[1] = 8;
+    a.box[1] = 2; /* 2 rows of 16 */
+    ck_assert_int_eq(encode(&a, TILED), CUDA_SUCCESS);
+    SHIM_OK(&d, cuLaunchKernel(k, 1, 1, 1, 1, 1, 1, 0, NULL, (void *[]){&a.maps[0], &out}, NULL));
+    SHIM_OK(&d, cuMemcpyDtoH(got, out, sizeof got));
+    ck_assert_mem_eq(got, &data[4][16], sizeof got);
+}
+END_TEST
+
 int main(void)
 {
     TCase *tests = tcase_create("tensor maps");
@@ -218,6 +253,7 @@ int main(void)
         tests, a_map_that_keeps_the_rules_is_made_and_one_that_does_not_is_refused_with_the_reason,
         0, (int)tensor_map_rules_len);
     tcase_add_test(tests, an_address_is_replaced_by_the_same_rules);
+    tcase_add_test(tests, a_kernel_loads_a_box_by_a_map_among_its_parameters);
     tcase_add_test(tests, devices_before_sm_90_have_no_tensor_maps);
     tcase_add_test(tests, the_calls_are_found_by_name_from_the_version_that_brought_them);
     return suite_run("emulator/tensor_map", tests);
