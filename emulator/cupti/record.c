@@ -74,6 +74,9 @@ static void describe_kernel(const shim_function *f, const CUlaunchConfig *config
     k->sharedMemoryExecuted = f->facts.static_shared_bytes + config->sharedMemBytes;
     k->localMemoryPerThread = known ? (uint32_t)f->resources.local_bytes : f->facts.local_bytes;
     k->name = cupti_keep_name(f->facts.name);
+    k->clusterX = f->facts.required_cluster[0];
+    k->clusterY = f->facts.required_cluster[1];
+    k->clusterZ = f->facts.required_cluster[2];
     for (unsigned i = 0; i < config->numAttrs; i++) {
         const CUlaunchAttributeValue *v = &config->attrs[i].value;
         if (config->attrs[i].id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION) {

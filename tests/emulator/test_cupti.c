@@ -53,6 +53,38 @@ START_TEST(a_kernel_leaves_a_record_of_what_it_was)
 }
 END_TEST
 
+/* Two kernels that do nothing, one of which says of how many CTAs its clusters are. */
+static const char pairs_ptx[] = ".version 8.0\n.target sm_90\n.address_size 64\n"
+                                ".visible .entry pair() .reqnctapercluster 2, 1, 1 { ret; }\n"
+                                ".visible .entry any() { ret; }\n";
+
+START_TEST(a_record_has_the_shape_of_its_cluster)
+{
+    CUlaunchAttribute four = {.id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION};
+    four.value.clusterDim.x = 4;
+    four.value.clusterDim.y = four.value.clusterDim.z = 1;
+    CUlaunchConfig config = {.gridDimX = 8,
+                             .gridDimY = 1,
+                             .gridDimZ = 1,
+                             .blockDimX = 32,
+                             .blockDimY = 1,
+                             .blockDimZ = 1,
+                             .attrs = &four,
+                             .numAttrs = 1};
+    CUfunction pair = shim_driver_function(d, pairs_ptx, "pair");
+    CUfunction any = shim_driver_function(d, pairs_ptx, "any");
+    cupti_client_enable(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL);
+    SHIM_OK(d, cuLaunchKernelEx(&config, any, NULL, NULL));
+    SHIM_OK(d, cuLaunchKernel(pair, 8, 1, 1, 32, 1, 1, 0, NULL, NULL, NULL));
+    SHIM_OK(d, cuLaunchKernel(any, 8, 1, 1, 32, 1, 1, 0, NULL, NULL, NULL));
+    ck_assert_uint_eq(cupti_client_flush(), 3);
+    ck_assert_uint_eq(cupti_client_kernel(0)->clusterX, 4);
+    ck_assert_uint_eq(cupti_client_kernel(1)->clusterX, 2);
+    ck_assert_uint_eq(cupti_client_kernel(1)->clusterY, 1);
+    ck_assert_uint_eq(cupti_client_kernel(2)->clusterX, 0);
+}
+END_TEST
+
 START_TEST(records_stand_in_order_and_do_not_overlap)
 {
     uint64_t before = 0, after = 0;
@@ -297,6 +329,7 @@ int main(void)
 
     tcase_add_checked_fixture(cases[0], start, NULL);
     tcase_add_test(cases[0], a_kernel_leaves_a_record_of_what_it_was);
+    tcase_add_test(cases[0], a_record_has_the_shape_of_its_cluster);
     tcase_add_test(cases[0], records_stand_in_order_and_do_not_overlap);
     tcase_add_test(cases[0], the_serialising_kind_gives_the_same_record_under_its_name);
     tcase_add_test(cases[0], what_is_not_enabled_leaves_none);
