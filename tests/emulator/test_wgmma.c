@@ -48,6 +48,7 @@ START_TEST(every_size_gives_the_scalar_units_bits)
                                 n % 16 ? TENSOR_E4M3 : TENSOR_BF16, "f32");
         wgmma_case_place(c, 3, false, 3, false);
         wgmma_case_fill(c, n);
+        c->timing = n % 32 < 16 ? HONE_EMU_AT_ISSUE : HONE_EMU_LATEST;
         run_and_compare(c, "every size");
         free(c);
     }
@@ -74,6 +75,7 @@ START_TEST(every_type_mode_swizzle_and_source_of_a)
         c->mode = (hone_emu_arithmetic)(variant % 3 + 1);
         c->registers_a = variant % 2 == 1;
         c->accumulate = variant % 4 < 2;
+        c->timing = variant % 8 < 4 ? HONE_EMU_AT_ISSUE : HONE_EMU_LATEST;
         c->saturate = types[_i].result[0] == 's' && variant % 3 == 0;
         c->scale_a = variant % 5 == 0 ? -1 : 1;
         c->scale_b = variant % 7 == 0 ? -1 : 1;
@@ -116,6 +118,33 @@ START_TEST(the_base_offset_moves_the_swizzle)
 }
 END_TEST
 
+/* A reads 64 rows and B 48 columns of 32 bytes, 128 a wavefront, since the swizzle
+ * keeps the banks of eight rows apart. */
+START_TEST(macs_and_wavefronts_are_counted)
+{
+    wgmma_case *c = case_of(48, TENSOR_E4M3, TENSOR_E4M3, "f32");
+    hone_emu_counters before, *n;
+    ptx_bench b;
+
+    ptx_bench_open(&b);
+    n = &b.counters;
+    wgmma_case_place(c, 3, false, 3, false);
+    wgmma_case_fill(c, 1);
+    ck_assert_int_eq(wgmma_case_run(c, &b), HONE_OK);
+    ck_assert_uint_eq(n->tensor_macs[HONE_EMU_MMA_FP8], 64 * 48 * 32);
+    before = *n;
+    ptx_bench_close(&b);
+
+    ptx_bench_open(&b);
+    c->registers_a = true; /* four warps do not read A any more */
+    ck_assert_int_eq(wgmma_case_run(c, &b), HONE_OK);
+    ck_assert_uint_eq(before.shared_wavefronts - n->shared_wavefronts, 64 * 32 / 128);
+    ck_assert_uint_eq(before.shared_requests - n->shared_requests, 4);
+    ptx_bench_close(&b);
+    free(c);
+}
+END_TEST
+
 int main(void)
 {
     TCase *tests = tcase_create("wgmma");
@@ -125,5 +154,6 @@ int main(void)
     tcase_add_loop_test(tests, every_type_mode_swizzle_and_source_of_a, 0, ARRAY_LEN(types));
     tcase_add_test(tests, halves_lie_in_either_direction_under_every_swizzle);
     tcase_add_test(tests, the_base_offset_moves_the_swizzle);
+    tcase_add_test(tests, macs_and_wavefronts_are_counted);
     return suite_run("emulator/wgmma", tests);
 }

@@ -267,6 +267,7 @@ hone_status wgmma_case_run(wgmma_case *c, ptx_bench *b)
     ck_assert_msg(status == HONE_OK, "%s", b->error.message);
     free(ptx);
     b->launch.arithmetic = c->mode;
+    b->launch.timing = c->timing;
     status = ptx_bench_run(b, "k", (uint32_t[]){1, 1, 1}, (uint32_t[]){WGMMA_CASE_THREADS, 1, 1},
                            (void *[]){&from, &to, &da, &db, &scale});
     ptx_bench_read(b, to, result, sizeof result);

@@ -28,6 +28,7 @@ typedef struct wgmma_case {
     int scale_a, scale_b;
     wgmma_layout a_layout, b_layout;
     hone_emu_arithmetic mode;
+    hone_emu_timing timing;
     uint32_t a[WGMMA_CASE_M][WGMMA_CASE_K], b[WGMMA_CASE_N][WGMMA_CASE_K]; /* codes */
     uint32_t c[WGMMA_CASE_M][WGMMA_CASE_N], d[WGMMA_CASE_M][WGMMA_CASE_N]; /* bits */
 } wgmma_case;
