@@ -299,10 +299,10 @@ static void count_product(warp *w, const instruction *i)
     w->run->counters.warpgroup_macs[kinds[type].counter] += macs;
 }
 
-bool wgmma_perform(warp *w, const wgmma_op *op, const uint32_t *registers)
+bool wgmma_perform(warp *w, const wgmma_op *op)
 {
     product p = {.i = op->i,
-                 .registers = registers,
+                 .registers = op->i->o,
                  .accumulates = op->accumulates,
                  /* the four warps' units take B in at once */
                  .read = {.shadow = UINT8_MAX, .counts = rank_of(w) == 0}};

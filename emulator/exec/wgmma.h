@@ -72,13 +72,13 @@ bool wgmma_matrix_touch(race_task *t, cta *owner, const wgmma_matrix *m, uint32_
 typedef struct wgmma_op {
     const instruction *i;
     uint64_t a_descriptor, b_descriptor;
-    bool accumulates;
-    uint32_t chain, group;
+    bool accumulates, done;
+    uint32_t group;
     race_task *task;
 } wgmma_op;
 
-/* wgmma.c: does it; the accumulators lie in `registers`. False after a fault. */
-bool wgmma_perform(warp *w, const wgmma_op *op, const uint32_t *registers);
+/* wgmma.c: does it. False after a fault. */
+bool wgmma_perform(warp *w, const wgmma_op *op);
 
 /* wgmma_reads.c: what the products of a group read, for those who look for races. Those of one tile
  * are told together, when the group is committed. */

@@ -1,48 +1,11 @@
-/* wgmma_flight.c - products in flight: which registers they hold, who may touch those, and when the
- * work is done (emulator.md 6).
- *
- * Registers go by the numbers of ptx/watch.c, not by their slots, which others may use later. A
- * chain is a set of accumulators: products of one shape add to it one after the other, and plain
- * copies move it to other registers. */
-#include "emulator/exec/wgmma.h"
+/* wgmma_flight.c - products in flight: which registers they hold, and when their work is done
+ * (emulator.md 6). */
+#include "emulator/exec/wgmma_flight.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-enum { ACCUMULATORS = 128, A_REGISTERS = 4 };
-
-/* What the warp's own instructions did to a register since the last wgmma.fence. */
-enum { TOUCH_COPIED = 1, TOUCH_READ = 2, TOUCH_WRITTEN = 4 };
-
-typedef struct held_register {
-    uint8_t touched;
-    bool is_a;          /* a product in flight reads it */
-    uint16_t chain;     /* 1 + index of the chain that it belongs to; 0: none */
-    uint16_t element;   /* of that chain */
-    uint32_t group;     /* of the product that reads it */
-    int32_t line;       /* of that product */
-    int32_t touch_line; /* of the last touch */
-} held_register;
-
-typedef struct chain {
-    bool used;
-    uint8_t result;
-    uint32_t len, group;                             /* group: of its last product */
-    int32_t line;                                    /* of that product */
-    uint64_t fences;                                 /* had been executed when that was issued */
-    uint32_t at[ACCUMULATORS], number[ACCUMULATORS]; /* the registers now: slot, number */
-} chain;
-
-struct wgmma_flight {
-    held_register *registers;
-    uint32_t registers_len;
-    chain *chains;
-    uint32_t chains_len, chains_capacity;
-    wgmma_op *ops; /* oldest first */
-    uint32_t ops_len, ops_capacity;
-    uint32_t committed, held; /* groups; registers that products hold */
-    uint64_t fences;
-};
+enum { A_REGISTERS = 4 };
 
 /* ---- What a warp keeps --------------------------------------------------------------------- */
 
@@ -110,47 +73,71 @@ static bool is_late(const warp *w)
     return w->run->launch->timing == HONE_EMU_LATEST;
 }
 
-static void release_chain(wgmma_flight *f, uint32_t index)
+bool wgmma_perform_all(warp *w, wgmma_flight *f)
 {
-    chain *c = &f->chains[index];
-
-    for (uint32_t e = 0; e < c->len; e++) {
-        f->registers[c->number[e]].chain = 0;
+    for (uint32_t n = 0; n < f->ops_len; n++) {
+        wgmma_op *op = &f->ops[n];
+        if (!op->done && !wgmma_perform(w, op)) {
+            return false;
+        }
+        op->done = true;
     }
-    f->held -= c->len;
-    c->used = false;
+    return true;
 }
 
-/* Does what lies in groups below `limit`, and lets go of its registers. */
-static bool finish(warp *w, wgmma_flight *f, uint32_t limit)
+static void release_registers(wgmma_flight *f, uint32_t limit)
+{
+    uint32_t held = 0;
+
+    for (uint32_t n = 0; f->held > 0 && n < f->registers_len; n++) {
+        held_register *r = &f->registers[n];
+        if (wgmma_is_held(r) && r->group < limit) {
+            r->hold = HOLD_NONE;
+            r->is_a = false;
+        }
+        held += wgmma_is_held(r);
+    }
+    f->held = held;
+}
+
+/* Chains are in the order of their numbers; those that nobody belongs to any more go. */
+static void forget_chains(wgmma_flight *f)
+{
+    uint32_t lowest = UINT32_MAX, gone = 0;
+
+    for (uint32_t n = 0; f->held > 0 && n < f->registers_len; n++) {
+        const held_register *r = &f->registers[n];
+        lowest = r->hold != HOLD_NONE && r->chain < lowest ? r->chain : lowest;
+    }
+    while (gone < f->chains_len && f->chains[gone].number < lowest) {
+        gone++;
+    }
+    f->chains_len -= gone;
+    if (f->chains_len > 0) {
+        memmove(f->chains, f->chains + gone, f->chains_len * sizeof *f->chains);
+    }
+}
+
+bool wgmma_finish(warp *w, wgmma_flight *f, uint32_t limit)
 {
     uint32_t done = 0;
 
     while (done < f->ops_len && f->ops[done].group < limit) {
         wgmma_op *op = &f->ops[done++];
-        if (is_late(w) && !wgmma_perform(w, op, f->chains[op->chain].at)) {
+        if (!op->done && !wgmma_perform(w, op)) {
             return false;
         }
+        op->done = true;
         race_task_join(w, op->task);
         race_task_free(op->task);
         op->task = NULL;
     }
-    if (done > 0) { /* there may be no list yet */
-        memmove(f->ops, f->ops + done, (f->ops_len - done) * sizeof *f->ops);
-        f->ops_len -= done;
+    f->ops_len -= done;
+    if (f->ops_len > 0) {
+        memmove(f->ops, f->ops + done, f->ops_len * sizeof *f->ops);
     }
-    for (uint32_t n = 0; n < f->chains_len; n++) {
-        if (f->chains[n].used && f->chains[n].group < limit) {
-            release_chain(f, n);
-        }
-    }
-    for (uint32_t n = 0; f->held > 0 && n < f->registers_len; n++) {
-        held_register *r = &f->registers[n];
-        if (r->is_a && r->group < limit) {
-            r->is_a = false;
-            f->held--;
-        }
-    }
+    release_registers(f, limit);
+    forget_chains(f);
     return true;
 }
 
@@ -183,25 +170,35 @@ static bool refuse_unfenced(warp *w, const instruction *i, const held_register *
     return true;
 }
 
-static void refuse_in_flight(warp *w, const instruction *i, int32_t line, const char *use)
+void wgmma_refuse_in_flight(warp *w, const instruction *i, int32_t line, const char *use)
 {
     machine_fault(w, i, 0, 0, FAULT_ASYNC,
                   "register of a wgmma that is still in flight (issued at line %d) is %s here",
                   line, use);
 }
 
-/* The chain that these registers are, element by element; NULL when they are none. */
+static chain *chain_of(wgmma_flight *f, const held_register *r)
+{
+    for (uint32_t n = 0; r->hold != HOLD_NONE && n < f->chains_len; n++) {
+        if (f->chains[n].number == r->chain) {
+            return &f->chains[n];
+        }
+    }
+    return NULL;
+}
+
+/* The chain that these registers are or copy, element by element; NULL when they are none. */
 static chain *same_chain(wgmma_flight *f, const instruction *i, const uint32_t *numbers)
 {
-    uint32_t index = f->registers[numbers[0]].chain;
-    chain *c = index != 0 ? &f->chains[index - 1] : NULL;
+    const held_register *first = &f->registers[numbers[0]];
+    chain *c = chain_of(f, first);
 
     if (c == NULL || c->len != i->results || c->result != i->element_bytes) {
         return NULL;
     }
     for (uint32_t e = 0; e < c->len; e++) {
         const held_register *r = &f->registers[numbers[e]];
-        if (r->chain != index || r->element != e) {
+        if (r->hold == HOLD_NONE || r->chain != c->number || r->element != e) {
             return NULL;
         }
     }
@@ -211,48 +208,32 @@ static chain *same_chain(wgmma_flight *f, const instruction *i, const uint32_t *
 /* Registers of another shape's product: in order after it only behind a fence. */
 static bool settle(warp *w, wgmma_flight *f, const instruction *i, const uint32_t *numbers)
 {
+    bool some = false;
+
     for (uint32_t e = 0; e < i->results; e++) {
         const held_register *r = &f->registers[numbers[e]];
-        const chain *c = r->chain != 0 ? &f->chains[r->chain - 1] : NULL;
+        const chain *c = chain_of(f, r);
         bool ordered = c == NULL || c->fences != f->fences;
         if (r->is_a || (!ordered && machine_checks(w, HONE_EMU_CHECK_ASYNC))) {
-            refuse_in_flight(w, i, r->is_a ? r->line : c->line, "written");
+            wgmma_refuse_in_flight(w, i, r->line, "written");
             return false;
         }
-        if (c != NULL && !finish(w, f, UINT32_MAX)) {
-            return false;
-        }
+        some = some || c != NULL;
     }
-    return true;
+    return !some || wgmma_perform_all(w, f);
 }
 
-static chain *new_chain(warp *w, wgmma_flight *f, const instruction *i, const uint32_t *numbers)
+static chain *new_chain(warp *w, wgmma_flight *f, const instruction *i)
 {
-    uint32_t index = 0;
+    chain *bigger = grow(w, f->chains, f->chains_len, &f->chains_capacity, sizeof *bigger);
 
-    while (index < f->chains_len && f->chains[index].used) {
-        index++;
+    if (bigger == NULL) {
+        return NULL;
     }
-    if (index == f->chains_len) {
-        chain *bigger = grow(w, f->chains, f->chains_len, &f->chains_capacity, sizeof *bigger);
-        if (bigger == NULL) {
-            return NULL;
-        }
-        f->chains = bigger;
-        f->chains_len++;
-    }
-    chain *c = &f->chains[index];
-    c->used = true;
-    c->result = i->element_bytes;
-    c->len = i->results;
-    for (uint32_t e = 0; e < c->len; e++) {
-        c->at[e] = i->o[e];
-        c->number[e] = numbers[e];
-        f->registers[numbers[e]].chain = (uint16_t)(index + 1);
-        f->registers[numbers[e]].element = (uint16_t)e;
-    }
-    f->held += c->len;
-    return c;
+    f->chains = bigger;
+    f->chains[f->chains_len] =
+        (chain){.number = ++f->numbers, .result = i->element_bytes, .len = i->results};
+    return &f->chains[f->chains_len++];
 }
 
 /* The accumulators: a chain that goes on, or a new one. */
@@ -273,7 +254,22 @@ static chain *take_accumulators(warp *w, wgmma_flight *f, const instruction *i,
             return NULL;
         }
     }
-    return new_chain(w, f, i, numbers);
+    return new_chain(w, f, i);
+}
+
+static void hold_members(wgmma_flight *f, const chain *c, const wgmma_op *op,
+                         const uint32_t *numbers)
+{
+    for (uint32_t e = 0; e < c->len; e++) {
+        held_register *r = &f->registers[numbers[e]];
+        f->held += !wgmma_is_held(r);
+        r->hold = HOLD_MEMBER;
+        r->copied = false;
+        r->chain = c->number;
+        r->element = (uint16_t)e;
+        r->group = op->group;
+        r->line = op->i->line;
+    }
 }
 
 static bool take_a(warp *w, wgmma_flight *f, const instruction *i, const uint32_t *numbers,
@@ -286,8 +282,8 @@ static bool take_a(warp *w, wgmma_flight *f, const instruction *i, const uint32_
             continue;
         }
         held_register *r = &f->registers[a[n]];
-        if (r->chain != 0) {
-            refuse_in_flight(w, i, f->chains[r->chain - 1].line, "read");
+        if (r->hold != HOLD_NONE) {
+            wgmma_refuse_in_flight(w, i, r->line, "read");
             return false;
         }
         if (refuse_unfenced(w, i, r, TOUCH_WRITTEN)) {
@@ -320,10 +316,8 @@ static bool enter(warp *w, wgmma_flight *f, wgmma_op *op)
     if (c == NULL || bigger == NULL) {
         return false;
     }
-    c->group = op->group;
-    c->line = i->line;
     c->fences = f->fences;
-    op->chain = (uint32_t)(c - f->chains);
+    hold_members(f, c, op, numbers);
     return true;
 }
 
@@ -331,160 +325,10 @@ void wgmma_submit(warp *w, wgmma_op *op)
 {
     wgmma_flight *f = w->wgmma->flight;
 
-    if (!enter(w, f, op) || (!is_late(w) && !wgmma_perform(w, op, op->i->o))) {
+    if (!enter(w, f, op) || (!is_late(w) && !wgmma_perform(w, op))) {
         race_task_free(op->task);
         return;
     }
+    op->done = !is_late(w);
     f->ops[f->ops_len++] = *op;
-}
-
-/* ---- What others do to the registers ------------------------------------------------------- */
-
-/* A copy takes the accumulators along; the old register is free. */
-static void move_held(wgmma_flight *f, const instruction *i, const uint32_t *numbers)
-{
-    held_register *to = &f->registers[numbers[0]], *from = &f->registers[numbers[1]];
-    chain *c = &f->chains[from->chain - 1];
-
-    to->chain = from->chain;
-    to->element = from->element;
-    to->touched = 0;
-    from->chain = 0;
-    c->at[to->element] = i->o[0];
-    c->number[to->element] = numbers[0];
-}
-
-/* Compilers put copies between a fence and its wgmma: a copy is as old as what it copies. */
-static void note_copy(wgmma_flight *f, const instruction *i, const uint32_t *numbers)
-{
-    held_register *to = &f->registers[numbers[0]], *from = &f->registers[numbers[1]];
-
-    to->touched = from->touched & (TOUCH_READ | TOUCH_WRITTEN);
-    to->touch_line = from->touch_line;
-    if ((from->touched & (TOUCH_READ | TOUCH_WRITTEN)) == 0) {
-        from->touched = TOUCH_COPIED;
-        from->touch_line = i->line;
-    }
-}
-
-static void note_touch(held_register *r, const instruction *i, uint8_t touch)
-{
-    r->touched |= touch;
-    r->touch_line = i->line;
-}
-
-/* Whether products in flight hold this register against such a touch; *line: of the product. */
-static bool is_held(const wgmma_flight *f, uint32_t number, bool copies, int32_t *line)
-{
-    const held_register *r = number != MACHINE_NONE ? &f->registers[number] : NULL;
-
-    if (r == NULL || (r->chain == 0 && (!r->is_a || copies))) {
-        return false;
-    }
-    *line = r->chain != 0 ? f->chains[r->chain - 1].line : r->line;
-    return true;
-}
-
-/* Nobody may touch what is in flight. False: the instruction must not run. */
-static bool clear_touch(warp *w, wgmma_flight *f, const instruction *i, const uint32_t *numbers,
-                        bool copies)
-{
-    uint32_t len = (uint32_t)i->results + i->sources;
-
-    for (uint32_t n = 0; f->held > 0 && n < len;
-         n++) { /* sources are read before results are written */
-        int32_t line = 0;
-        uint32_t k = (n + i->results) % len;
-        bool writes = k < i->results;
-        if (!is_held(f, numbers[k], copies && !writes, &line)) {
-            continue;
-        }
-        if (machine_checks(w, HONE_EMU_CHECK_ASYNC)) {
-            refuse_in_flight(w, i, line, writes ? "written" : "read");
-            return false;
-        }
-        if (!finish(w, f, UINT32_MAX)) {
-            return false;
-        }
-    }
-    return true;
-}
-
-static bool before_touch(warp *w, wgmma_flight *f, const instruction *i, uint32_t mask)
-{
-    const uint32_t *numbers = w->run->kernel->watched + i->numbers;
-    bool copies = (i->flags & FLAG_MOVE) != 0 && mask == w->live;
-    int32_t line = 0;
-
-    if (copies && f->registers[numbers[1]].chain != 0 && !is_held(f, numbers[0], false, &line)) {
-        move_held(f, i, numbers);
-        return true;
-    }
-    if (!clear_touch(w, f, i, numbers, copies)) {
-        return false;
-    }
-    if (copies) {
-        note_copy(f, i, numbers);
-        return true;
-    }
-    for (uint32_t k = 0; k < (uint32_t)i->results + i->sources; k++) {
-        bool clears = (i->flags & FLAG_CLEAR) != 0; /* compilers set constants behind the fence */
-        if (numbers[k] != MACHINE_NONE && !clears) {
-            note_touch(&f->registers[numbers[k]], i, k < i->results ? TOUCH_WRITTEN : TOUCH_READ);
-        }
-    }
-    return true;
-}
-
-void exec_wgmma_touch(warp *w, const instruction *i, uint32_t mask)
-{
-    if (w->wgmma == NULL || before_touch(w, w->wgmma->flight, i, mask)) {
-        i->watched(w, i, mask);
-    }
-}
-
-/* ---- fence, commit_group, wait_group ------------------------------------------------------- */
-
-static wgmma_flight *open_aligned(warp *w, const instruction *i, uint32_t mask)
-{
-    if (mask != MACHINE_ALL) {
-        machine_fault(w, i, machine_lowest(~mask), 0, FAULT_BARRIER_DIVERGENCE,
-                      "wgmma needs all 32 lanes; here are %08x", mask);
-        return NULL;
-    }
-    wgmma_pending *p = wgmma_open(w);
-    return p != NULL ? p->flight : NULL;
-}
-
-void exec_wgmma_fence(warp *w, const instruction *i, uint32_t mask)
-{
-    wgmma_flight *f = open_aligned(w, i, mask);
-
-    for (uint32_t n = 0; f != NULL && n < f->registers_len; n++) {
-        f->registers[n].touched = 0;
-    }
-    if (f != NULL) {
-        f->fences++;
-    }
-}
-
-void exec_wgmma_commit(warp *w, const instruction *i, uint32_t mask)
-{
-    wgmma_flight *f = open_aligned(w, i, mask);
-
-    if (f != NULL && wgmma_reads_flush(w)) {
-        f->committed++;
-    }
-}
-
-void exec_wgmma_wait(warp *w, const instruction *i, uint32_t mask)
-{
-    wgmma_flight *f = open_aligned(w, i, mask);
-
-    if (f != NULL && f->committed > i->kind) {
-        /* A real wait: the others' turn. A group's warps then go through the same tiles together,
-         * and find B taken apart. */
-        w->yields = f->ops_len > 0;
-        finish(w, f, f->committed - i->kind);
-    }
 }

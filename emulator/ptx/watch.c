@@ -180,7 +180,6 @@ static void step(const flight *f, uint32_t n, uint64_t *set)
             }
         }
     } else if (moves(i) && holds(set, numbers[1])) {
-        put(set, numbers[1], i->guard != MACHINE_NONE);
         put(set, numbers[0], true);
     }
 }

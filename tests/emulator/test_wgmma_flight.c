@@ -264,6 +264,83 @@ START_TEST(what_is_not_executed_is_named)
 }
 END_TEST
 
+/* What NVRTC makes of "+f" operands: copies and constants wherever it likes. Accumulators that are
+ * set to zero with no more ado; two sets in turn, one read while the other is in flight; A packed
+ * in registers. All well, and the same sum. */
+static const char compiled[] =
+    "typedef unsigned u32; typedef unsigned long long u64;\n"
+    "__device__ u64 desc(u32 a) { return (u64)(a >> 4) | (u64)1 << 16 | (u64)64 << 32 | (u64)1 << "
+    "62; }\n"
+    "__device__ void fence() { asm volatile(\"wgmma.fence.sync.aligned;\" ::: \"memory\"); }\n"
+    "__device__ void commit() { asm volatile(\"wgmma.commit_group.sync.aligned;\" ::: \"memory\"); "
+    "}\n"
+    "template <int n> __device__ void wait() {\n"
+    "  asm volatile(\"wgmma.wait_group.sync.aligned %0;\" ::\"n\"(n) : \"memory\"); }\n"
+    "#define D \"{%0, %1, %2, %3}\"\n"
+    "#define OUT \"+f\"(d[0]), \"+f\"(d[1]), \"+f\"(d[2]), \"+f\"(d[3])\n"
+    "#define MMA \"wgmma.mma_async.sync.aligned.m64n8k32.f32.e4m3.e4m3 \" D\n"
+    "__device__ void mma(float (&d)[4], u64 a, u64 b, int keep) {\n"
+    "  asm volatile(\"{.reg .pred p; setp.ne.b32 p, %6, 0; \" MMA \", %4, %5, p, 1, 1;}\"\n"
+    "    : OUT : \"l\"(a), \"l\"(b), \"r\"(keep)); }\n"
+    "__device__ void mma_rs(float (&d)[4], u32 (&a)[4], u64 b) {\n"
+    "  asm volatile(MMA \", {%4, %5, %6, %7}, %8, 1, 1, 1;\"\n"
+    "    : OUT : \"r\"(a[0]), \"r\"(a[1]), \"r\"(a[2]), \"r\"(a[3]), \"l\"(b)); }\n"
+    "extern \"C\" __global__ void k(float *out, u32 one, int steps) {\n"
+    "  __shared__ __align__(1024) u32 tile[4096];\n"
+    "  for (u32 i = threadIdx.x; i < 4096; i += 128) tile[i] = one;\n"
+    "  asm volatile(\"fence.proxy.async;\" ::: \"memory\"); __syncthreads();\n"
+    "  u32 at = (u32)__cvta_generic_to_shared(tile);\n"
+    "  u64 a = desc(at), b = desc(at + 8192);\n"
+    "  float acc[4] = {0, 0, 0, 0};\n"
+    "  for (int s = 0; s < steps; s++) { fence(); mma(acc, a, b, 1); commit(); wait<1>(); }\n"
+    "  wait<0>();\n"
+    "  float even[4], odd[4], sum[4] = {0, 0, 0, 0};\n"
+    "  fence(); mma(even, a, b, 0); commit();\n"
+    "  for (int s = 0; s < steps; s++) {\n"
+    "    fence(); mma(odd, a, b, 0); commit(); wait<1>();\n"
+    "    for (int i = 0; i < 4; i++) sum[i] += even[i];\n"
+    "    fence(); mma(even, a, b, 0); commit(); wait<1>();\n"
+    "    for (int i = 0; i < 4; i++) sum[i] += odd[i];\n"
+    "  }\n"
+    "  wait<0>();\n"
+    "  for (int i = 0; i < 4; i++) sum[i] += even[i];\n"
+    "  for (int s = 0; s < steps; s++) {\n"
+    "    u32 r[4];\n"
+    "    for (int i = 0; i < 4; i++) { r[i] = one ^ (tile[i + 4 * s] ^ one);\n"
+    "      asm volatile(\"\" : \"+r\"(r[i]) :: \"memory\"); }\n"
+    "    fence(); mma_rs(acc, r, b); mma_rs(acc, r, b); commit(); wait<0>();\n"
+    "  }\n"
+    "  out[threadIdx.x] = acc[0] + acc[1] + sum[2] + sum[3];\n"
+    "}\n";
+
+START_TEST(what_nvrtc_makes_of_asm_operands_is_well)
+{
+    static const char *const options[] = {"--gpu-architecture=sm_90a", NULL};
+    char *ptx = ptx_bench_compile(compiled, options);
+
+    for (int run = 0; ptx != NULL && run < 4; run++) {
+        float out[128];
+        ptx_bench b;
+        uint32_t one = 0x38383838;
+        int steps = 3;
+        ptx_bench_open(&b);
+        b.launch.timing = (hone_emu_timing)(run % 2);
+        b.launch.schedule_seed = (uint64_t)(run / 2);
+        uint64_t to = ptx_bench_buffer(&b, NULL, sizeof out);
+        ck_assert_msg(ptx_bench_load(&b, ptx) == HONE_OK, "%s", b.error.message);
+        ptx_bench_run(&b, "k", (uint32_t[]){1, 1, 1}, (uint32_t[]){128, 1, 1},
+                      (void *[]){&to, &one, &steps});
+        ck_assert_msg(b.fault.result == 0, "line %d: %s", b.fault.ptx_line, b.fault.message);
+        ptx_bench_read(&b, to, out, sizeof out);
+        for (int n = 0; n < 128; n++) { /* 3 and 6 products, and 7: each 32 */
+            ck_assert_float_eq(out[n], 2 * 32 * (9 + 7));
+        }
+        ptx_bench_close(&b);
+    }
+    free(ptx);
+}
+END_TEST
+
 int main(void)
 {
     TCase *tests = tcase_create("wgmma_flight");
@@ -274,5 +351,6 @@ int main(void)
     tcase_add_test(tests, shared_memory_that_nobody_wrote_is_no_operand);
     tcase_add_test(tests, late_products_read_what_lies_there_then);
     tcase_add_test(tests, what_is_not_executed_is_named);
+    tcase_add_test(tests, what_nvrtc_makes_of_asm_operands_is_well);
     return suite_run("emulator/wgmma_flight", tests);
 }

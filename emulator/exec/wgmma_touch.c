@@ -1,0 +1,153 @@
+/* wgmma_touch.c - what a warp's other instructions may do to the registers of wgmma; fence,
+ * commit_group and wait_group. */
+#include "emulator/exec/wgmma_flight.h"
+
+/* A copy is in flight like its source, whose value it keeps. What is copied has to be there. */
+static bool copy_held(warp *w, wgmma_flight *f, const uint32_t *numbers)
+{
+    held_register *to = &f->registers[numbers[0]], *from = &f->registers[numbers[1]];
+
+    if (to != from) {
+        f->held += !wgmma_is_held(to);
+        *to = *from;
+        to->hold = HOLD_COPY;
+        to->touched = 0;
+        to->copied = false;
+        from->copied = true;
+    }
+    return wgmma_perform_all(w, f);
+}
+
+/* Compilers put copies between a fence and its wgmma: a copy is as old as what it copies. */
+static void note_copy(wgmma_flight *f, const instruction *i, const uint32_t *numbers)
+{
+    held_register *to = &f->registers[numbers[0]], *from = &f->registers[numbers[1]];
+
+    to->touched = from->touched & (TOUCH_READ | TOUCH_WRITTEN);
+    to->touch_line = from->touch_line;
+    if ((from->touched & (TOUCH_READ | TOUCH_WRITTEN)) == 0) {
+        from->touched = TOUCH_COPIED;
+        from->touch_line = i->line;
+    }
+}
+
+static void note_touch(held_register *r, const instruction *i, uint8_t touch)
+{
+    r->touched |= touch;
+    r->touch_line = i->line;
+}
+
+/* Whether products in flight hold this register against such a touch. */
+static bool is_guarded(const held_register *r, bool copies, bool writes)
+{
+    return (r->hold != HOLD_NONE && !(writes && r->copied)) || (r->is_a && (writes || !copies));
+}
+
+/* Nobody may touch what is in flight. False: the instruction must not run. */
+static bool clear_touch(warp *w, wgmma_flight *f, const instruction *i, const uint32_t *numbers,
+                        bool copies)
+{
+    uint32_t len = (uint32_t)i->results + i->sources;
+
+    for (uint32_t n = 0; f->held > 0 && n < len;
+         n++) { /* sources are read before results are written */
+        uint32_t k = (n + i->results) % len;
+        bool writes = k < i->results;
+        held_register *r = numbers[k] != MACHINE_NONE ? &f->registers[numbers[k]] : NULL;
+        if (r == NULL || !wgmma_is_held(r)) {
+            continue;
+        }
+        if (!is_guarded(r, copies, writes)) {
+            if (writes) { /* its value lives on in the copy */
+                r->hold = HOLD_NONE;
+                f->held -= !wgmma_is_held(r);
+            }
+            continue;
+        }
+        if (machine_checks(w, HONE_EMU_CHECK_ASYNC)) {
+            wgmma_refuse_in_flight(w, i, r->line, writes ? "written" : "read");
+            return false;
+        }
+        if (!wgmma_finish(w, f, UINT32_MAX)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool before_touch(warp *w, wgmma_flight *f, const instruction *i, uint32_t mask)
+{
+    const uint32_t *numbers = w->run->kernel->watched + i->numbers;
+    bool copies = (i->flags & FLAG_MOVE) != 0 && mask == w->live;
+
+    if (copies && f->registers[numbers[1]].hold != HOLD_NONE && !f->registers[numbers[0]].is_a) {
+        return copy_held(w, f, numbers);
+    }
+    if (!clear_touch(w, f, i, numbers, copies)) {
+        return false;
+    }
+    if (copies) {
+        note_copy(f, i, numbers);
+        return true;
+    }
+    for (uint32_t k = 0; k < (uint32_t)i->results + i->sources; k++) {
+        bool clears = (i->flags & FLAG_CLEAR) != 0; /* compilers set constants behind the fence */
+        if (numbers[k] != MACHINE_NONE && !clears) {
+            note_touch(&f->registers[numbers[k]], i, k < i->results ? TOUCH_WRITTEN : TOUCH_READ);
+        }
+    }
+    return true;
+}
+
+void exec_wgmma_touch(warp *w, const instruction *i, uint32_t mask)
+{
+    if (w->wgmma == NULL || before_touch(w, w->wgmma->flight, i, mask)) {
+        i->watched(w, i, mask);
+    }
+}
+
+/* ---- fence, commit_group, wait_group ------------------------------------------------------- */
+
+static wgmma_flight *open_aligned(warp *w, const instruction *i, uint32_t mask)
+{
+    if (mask != MACHINE_ALL) {
+        machine_fault(w, i, machine_lowest(~mask), 0, FAULT_BARRIER_DIVERGENCE,
+                      "wgmma needs all 32 lanes; here are %08x", mask);
+        return NULL;
+    }
+    wgmma_pending *p = wgmma_open(w);
+    return p != NULL ? p->flight : NULL;
+}
+
+void exec_wgmma_fence(warp *w, const instruction *i, uint32_t mask)
+{
+    wgmma_flight *f = open_aligned(w, i, mask);
+
+    for (uint32_t n = 0; f != NULL && n < f->registers_len; n++) {
+        f->registers[n].touched = 0;
+    }
+    if (f != NULL) {
+        f->fences++;
+    }
+}
+
+void exec_wgmma_commit(warp *w, const instruction *i, uint32_t mask)
+{
+    wgmma_flight *f = open_aligned(w, i, mask);
+
+    if (f != NULL && wgmma_reads_flush(w)) {
+        f->committed++;
+    }
+}
+
+void exec_wgmma_wait(warp *w, const instruction *i, uint32_t mask)
+{
+    wgmma_flight *f = open_aligned(w, i, mask);
+
+    if (f != NULL && f->committed > i->kind) {
+        /* A real wait: the others' turn. A group's warps then go through the same tiles together,
+         * and find B taken apart. */
+        w->yields = f->ops_len > 0;
+        wgmma_finish(w, f, f->committed - i->kind);
+    }
+}
