@@ -9,7 +9,7 @@
 
 enum { CTAS = 301, THREADS = 64, WORDS = CTAS * THREADS };
 
-/* Each thread mixes its word as often as its CTA's number modulo 37 says, so that CTAs end out of
+/* Each thread mixes its word as often as its CTA's number modulo 5 says, so that CTAs end out of
  * order, and leaves the sum of its warp; CTAs from `wrong` on, every 7th, store past the end. */
 static const char text[] =
     ".version 8.8\n.target sm_90\n.address_size 64\n"
@@ -18,7 +18,7 @@ static const char text[] =
     "ld.param.u64 %x0, [in]; ld.param.u64 %x1, [out]; ld.param.u32 %r9, [wrong];\n"
     "mov.u32 %r0, %tid.x; mov.u32 %r1, %ctaid.x; mov.u32 %r2, %ntid.x;\n"
     "mad.lo.u32 %r3, %r1, %r2, %r0; mul.wide.u32 %x2, %r3, 4; add.s64 %x3, %x0, %x2;\n"
-    "add.s64 %x4, %x1, %x2; ld.global.u32 %r4, [%x3]; rem.u32 %r5, %r1, 37;\n"
+    "add.s64 %x4, %x1, %x2; ld.global.u32 %r4, [%x3]; rem.u32 %r5, %r1, 5;\n"
     "LOOP:\n"
     "mad.lo.u32 %r4, %r4, 1664525, %r3; shf.l.wrap.b32 %r4, %r4, %r4, 7;\n"
     "shl.b32 %r6, %r0, 2; mov.u32 %r7, s; add.u32 %r6, %r6, %r7; st.shared.u32 [%r6], %r4;\n"
