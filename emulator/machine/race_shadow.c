@@ -260,24 +260,50 @@ static bool decide(race_visit *v, uint32_t write, uint32_t read)
     return true;
 }
 
-/* How many words from the first on have its state. */
-static uint32_t run_of(const uint32_t *write, const uint32_t *read, uint32_t n)
-{
-    uint32_t k = 0;
+/* The two loops that a matrix unit's tiles go through, in the widest vectors that the processor
+ * has.
+ */
+#if defined(__x86_64__) && defined(__GLIBC__) && !defined(__clang__) &&                            \
+    !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#define RACE_WIDEST __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
+#else
+#define RACE_WIDEST
+#endif
 
-    for (; k + 8 <= n; k += 8) {
-        uint32_t differs = 0;
-        for (uint32_t j = 0; j < 8; j++) {
-            differs |= (write[k + j] ^ write[0]) | (read[k + j] ^ read[0]);
-        }
-        if (differs != 0) {
-            break;
-        }
+/* Whether `n` words, which the caller knows, have that state. */
+static inline __attribute__((always_inline)) bool
+all_are(const uint32_t *write, const uint32_t *read, uint32_t w, uint32_t r, uint32_t n)
+{
+    uint32_t differs = 0;
+
+    for (uint32_t j = 0; j < n; j++) {
+        differs |= (write[j] ^ w) | (read[j] ^ r);
     }
-    while (k < n && write[k] == write[0] && read[k] == read[0]) {
+    return differs == 0;
+}
+
+/* How many words from the first on have its state. */
+RACE_WIDEST static uint32_t run_of(const uint32_t *write, const uint32_t *read, uint32_t n)
+{
+    uint32_t k = 0, w = write[0], r = read[0];
+
+    while (k + 32 <= n && all_are(write + k, read + k, w, r, 32)) {
+        k += 32;
+    }
+    while (k + 8 <= n && all_are(write + k, read + k, w, r, 8)) {
+        k += 8;
+    }
+    while (k < n && write[k] == w && read[k] == r) {
         k++;
     }
     return k;
+}
+
+RACE_WIDEST static void fill(uint32_t *to, uint32_t value, uint32_t n)
+{
+    for (uint32_t k = 0; k < n; k++) {
+        to[k] = value;
+    }
 }
 
 /* ---- Between the lanes of a warp ----------------------------------------------------------- */
@@ -359,11 +385,11 @@ bool race_visit_units(race_visit *v, race_page *p, uint32_t first, uint32_t n, c
             }
             note_lanes(v, p, first + k, len, lanes + k);
         }
-        for (uint32_t j = 0; j < len && v->next_write != v->seen_write; j++) {
-            write[k + j] = v->next_write;
+        if (v->next_write != v->seen_write) {
+            fill(write + k, v->next_write, len);
         }
-        for (uint32_t j = 0; j < len && v->next_read != v->seen_read; j++) {
-            read[k + j] = v->next_read;
+        if (v->next_read != v->seen_read) {
+            fill(read + k, v->next_read, len);
         }
     }
     return true;
