@@ -328,6 +328,24 @@ START_TEST(radix_topk_chooses_a_valid_set_under_every_schedule)
 }
 END_TEST
 
+/* Twelve warps of it stay within a core's second-level cache. */
+START_TEST(a_warp_specialised_gemm_has_a_small_register_image)
+{
+    ptx_bench b;
+    ptx_kernel_facts facts;
+
+    if (!load(&b, "gemm_wgmma.cu", "--gpu-architecture=sm_90a")) {
+        return;
+    }
+    ptx_kernel *k = ptx_module_kernel(b.module, "gemm_wgmma");
+    ck_assert_ptr_nonnull(k);
+    ptx_kernel_describe(k, &facts);
+    ck_assert_uint_gt(facts.image_bytes, 64 * 128); /* no less than its accumulators */
+    ck_assert_uint_le(facts.image_bytes, 40000);
+    ptx_bench_close(&b);
+}
+END_TEST
+
 int main(void)
 {
     TCase *tests = tcase_create("ptx_kernels");
@@ -339,5 +357,6 @@ int main(void)
     tcase_add_test(tests, fp8_gemm_matches_float64_with_the_units_of_sm_89_and_sm_90);
     tcase_add_test(tests, indexer_logits_match_float64_and_touch_only_their_range);
     tcase_add_test(tests, radix_topk_chooses_a_valid_set_under_every_schedule);
+    tcase_add_test(tests, a_warp_specialised_gemm_has_a_small_register_image);
     return suite_run("emulator/ptx_kernels", tests);
 }
