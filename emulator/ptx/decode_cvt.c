@@ -233,7 +233,8 @@ static bool decode_indirect(ptx_builder *b, ptx_form *f)
     if (saturates || !is_float(d)) {
         return false;
     }
-    if (precision(s) <= precision(d)) {
+    bool shorter_range = ptx_text_is(d, "f16") && ptx_text_is(s, "bf16");
+    if (precision(s) <= precision(d) && !shorter_range) {
         name_row(name, is_float(s) ? "cvt" : "cvt.rn", d, s);
         return emit_result(b, name, d, v);
     }

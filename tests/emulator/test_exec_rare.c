@@ -5,6 +5,7 @@
 #include "core/numfmt.h"
 
 #include <check.h>
+#include <fenv.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -117,6 +118,20 @@ static uint32_t mini(float x, const float *values, int len, uint32_t sign)
         best = d < e || (d == e && n % 2 == 0) ? n : best;
     }
     return x != x ? (uint32_t)len - 1 : (uint32_t)best | (signbit(x) ? sign : 0);
+}
+
+/* x * y + x in doubles, then in a float, both toward zero. */
+static uint32_t toward_zero(uint64_t x, uint64_t y)
+{
+    volatile double a, b, sum;
+    volatile float narrow;
+    memcpy((void *)&a, &x, sizeof x);
+    memcpy((void *)&b, &y, sizeof y);
+    fesetround(FE_TOWARDZERO);
+    sum = fma(a, b, a);
+    narrow = (float)sum;
+    fesetround(FE_TONEAREST);
+    return of_f(narrow);
 }
 
 #define S32(x) ((int32_t)(x))
@@ -248,7 +263,11 @@ static uint32_t mini(float x, const float *values, int len, uint32_t sign)
       d[1] = (int64_t)wide(a + 2) < 0 ? 0 : a[2])                                                  \
     X(k32, "testp.normal.f32 %p1, %a0; selp.b32 %d0, 1, 0, %p1; copysign.f32 %d1, %a0, %a1;",      \
       d[0] = isnormal(numfmt_float(a[0]));                                                         \
-      d[1] = (a[1] & 0x7fffffff) | (a[0] & 0x80000000u))
+      d[1] = (a[1] & 0x7fffffff) | (a[0] & 0x80000000u))                                           \
+    X(k33,                                                                                         \
+      X64 "fma.rz.f64 %x2, %x0, %x1, %x0; cvt.rz.f32.f64 %d0, %x2; cvt.rp.f16.bf16 %h4, %h0; "     \
+          "cvt.u32.u16 %d1, %h4;",                                                                 \
+      d[0] = toward_zero(wide(a), wide(a + 2)))
 
 #define FUNCTION(id, ptx, body)                                                                    \
     static void id(const uint32_t *a, uint32_t *d)                                                 \
