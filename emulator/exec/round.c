@@ -43,7 +43,7 @@ ROUNDED_MODE(rz, FE_TOWARDZERO)
 ROUNDED_MODE(rm, FE_DOWNWARD)
 ROUNDED_MODE(rp, FE_UPWARD)
 
-#define CONVERTED(id, mode, S, D)                                                                  \
+#define CONVERTED(id, mode, S, D, canonical)                                                       \
     static void id(warp *w, const instruction *i, uint32_t mask)                                   \
     {                                                                                              \
         D *d = (D *)(void *)(w->r + i->o[0]);                                                      \
@@ -53,18 +53,18 @@ ROUNDED_MODE(rp, FE_UPWARD)
         for (EACH_LANE(lane, mask)) {                                                              \
             volatile S a = pa[lane];                                                               \
             volatile D r = (D)a;                                                                   \
-            d[lane] = r;                                                                           \
+            d[lane] = canonical(r);                                                                \
         }                                                                                          \
         fesetround(before);                                                                        \
     }
 #define CONVERTED_MODE(suffix, mode)                                                               \
-    CONVERTED(cvt_##suffix##_s32, mode, int32_t, float)                                            \
-    CONVERTED(cvt_##suffix##_u32, mode, uint32_t, float)                                           \
-    CONVERTED(cvt_##suffix##_s64, mode, int64_t, float)                                            \
-    CONVERTED(cvt_##suffix##_u64, mode, uint64_t, float)                                           \
-    CONVERTED(cvt_##suffix##_f64, mode, double, float)                                             \
-    CONVERTED(cvt64_##suffix##_s64, mode, int64_t, double)                                         \
-    CONVERTED(cvt64_##suffix##_u64, mode, uint64_t, double)
+    CONVERTED(cvt_##suffix##_s32, mode, int32_t, float, math_canonical)                            \
+    CONVERTED(cvt_##suffix##_u32, mode, uint32_t, float, math_canonical)                           \
+    CONVERTED(cvt_##suffix##_s64, mode, int64_t, float, math_canonical)                            \
+    CONVERTED(cvt_##suffix##_u64, mode, uint64_t, float, math_canonical)                           \
+    CONVERTED(cvt_##suffix##_f64, mode, double, float, math_canonical)                             \
+    CONVERTED(cvt64_##suffix##_s64, mode, int64_t, double, AS_IT_IS)                               \
+    CONVERTED(cvt64_##suffix##_u64, mode, uint64_t, double, AS_IT_IS)
 CONVERTED_MODE(rz, FE_TOWARDZERO)
 CONVERTED_MODE(rm, FE_DOWNWARD)
 CONVERTED_MODE(rp, FE_UPWARD)
