@@ -61,7 +61,7 @@ int main(void)
 {
     TCase *tests = tcase_create("tensor_model");
 
-    tcase_set_timeout(tests, 900);
+    tcase_set_timeout(tests, 1800);
     tcase_add_test(tests, units_agree_with_the_model_in_python);
     return suite_run("emulator/tensor_model", tests);
 }

@@ -1,7 +1,7 @@
 hone_test(emulator tensor LINK hone_emulator hone_core SOURCES emulator/tensor_cases.c)
 hone_test(emulator tensor_model LINK hone_emulator hone_core SOURCES emulator/tensor_cases.c)
 # The same program over 100,000 elements.
-hone_run(emulator tensor_model_full test_emulator_tensor_model LABELS slow TIMEOUT 900 SET HONE_TENSOR_CASES=100000)
+hone_run(emulator tensor_model_full test_emulator_tensor_model LABELS slow TIMEOUT 1800 SET HONE_TENSOR_CASES=100000)
 hone_test(emulator memory LINK hone_emulator hone_core)
 
 # The driver as a program loads it: from the built library, by name.
