@@ -11,7 +11,8 @@ typedef struct row_buffer {
     _Alignas(64) uint8_t data[TENSOR_ROW_BYTES], shadow[TENSOR_ROW_BYTES];
 } row_buffer;
 
-enum { LINE = 128, CHUNK = 16, AHEAD = 8 }; /* a pattern moves chunks within a line of shared memory */
+/* A pattern moves chunks within a line of shared memory; rows this far ahead are fetched early. */
+enum { LINE = 128, CHUNK = 16, AHEAD = 8 };
 
 /* 16 bytes, the halves exchanged. */
 static void copy_flipped(uint8_t *to, const uint8_t *from)
