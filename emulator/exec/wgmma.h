@@ -115,6 +115,8 @@ typedef struct wgmma_step {
 struct wgmma_pending {
     wgmma_kept kept;
     uint64_t issued;               /* by this warp */
+    uint32_t awaits;               /* groups that a wait holds the warp up for */
+    race_task *last;               /* of the product that was waited for last */
     wgmma_span spans[WGMMA_SPANS]; /* of the group that is not committed yet */
     uint32_t spans_len;
     wgmma_step trail[WGMMA_TRAIL]; /* of a warpgroup's first warp */

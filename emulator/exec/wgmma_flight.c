@@ -44,6 +44,8 @@ void wgmma_begin(warp *w)
     for (uint32_t n = 0; n < f->ops_len; n++) {
         race_task_free(f->ops[n].task);
     }
+    race_task_free(w->wgmma->last);
+    w->wgmma->last = NULL;
     memset(f->registers, 0, f->registers_len * sizeof *f->registers);
     memset(w->wgmma->trail, 0, sizeof w->wgmma->trail);
     w->wgmma->issued = w->wgmma->spans_len = 0;
@@ -73,9 +75,9 @@ static bool is_late(const warp *w)
     return w->run->launch->timing == HONE_EMU_LATEST;
 }
 
-bool wgmma_perform_all(warp *w, wgmma_flight *f)
+bool wgmma_perform_below(warp *w, wgmma_flight *f, uint32_t limit)
 {
-    for (uint32_t n = 0; n < f->ops_len; n++) {
+    for (uint32_t n = 0; n < f->ops_len && f->ops[n].group < limit; n++) {
         wgmma_op *op = &f->ops[n];
         if (!op->done && !wgmma_perform(w, op)) {
             return false;
@@ -122,15 +124,16 @@ bool wgmma_finish(warp *w, wgmma_flight *f, uint32_t limit)
 {
     uint32_t done = 0;
 
+    if (!wgmma_perform_below(w, f, limit)) {
+        return false;
+    }
     while (done < f->ops_len && f->ops[done].group < limit) {
-        wgmma_op *op = &f->ops[done++];
-        if (!op->done && !wgmma_perform(w, op)) {
-            return false;
+        race_task *task = f->ops[done++].task;
+        race_task_join(w, task);
+        if (task != NULL) { /* the group's other warps may come to ask for it */
+            race_task_free(w->wgmma->last);
+            w->wgmma->last = task;
         }
-        op->done = true;
-        race_task_join(w, op->task);
-        race_task_free(op->task);
-        op->task = NULL;
     }
     f->ops_len -= done;
     if (f->ops_len > 0) {
@@ -220,7 +223,7 @@ static bool settle(warp *w, wgmma_flight *f, const instruction *i, const uint32_
         }
         some = some || c != NULL;
     }
-    return !some || wgmma_perform_all(w, f);
+    return !some || wgmma_perform_below(w, f, UINT32_MAX);
 }
 
 static chain *new_chain(warp *w, wgmma_flight *f, const instruction *i)

@@ -51,8 +51,8 @@ static inline bool wgmma_is_held(const held_register *r)
     return r->hold != HOLD_NONE || r->is_a;
 }
 
-/* Does all that waits, in order. False after a fault. */
-bool wgmma_perform_all(warp *w, wgmma_flight *f);
+/* Does what waits in groups below `limit`, in order. False after a fault. */
+bool wgmma_perform_below(warp *w, wgmma_flight *f, uint32_t limit);
 /* Does what lies in groups below `limit`, and lets go of its registers. False after a fault. */
 bool wgmma_finish(warp *w, wgmma_flight *f, uint32_t limit);
 void wgmma_refuse_in_flight(warp *w, const instruction *i, int32_t line, const char *use);

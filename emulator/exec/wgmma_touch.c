@@ -15,7 +15,7 @@ static bool copy_held(warp *w, wgmma_flight *f, const uint32_t *numbers)
         to->copied = false;
         from->copied = true;
     }
-    return wgmma_perform_all(w, f);
+    return wgmma_perform_below(w, f, UINT32_MAX);
 }
 
 /* Compilers put copies between a fence and its wgmma: a copy is as old as what it copies. */
@@ -103,51 +103,5 @@ void exec_wgmma_touch(warp *w, const instruction *i, uint32_t mask)
 {
     if (w->wgmma == NULL || before_touch(w, w->wgmma->flight, i, mask)) {
         i->watched(w, i, mask);
-    }
-}
-
-/* ---- fence, commit_group, wait_group ------------------------------------------------------- */
-
-static wgmma_flight *open_aligned(warp *w, const instruction *i, uint32_t mask)
-{
-    if (mask != MACHINE_ALL) {
-        machine_fault(w, i, machine_lowest(~mask), 0, FAULT_BARRIER_DIVERGENCE,
-                      "wgmma needs all 32 lanes; here are %08x", mask);
-        return NULL;
-    }
-    wgmma_pending *p = wgmma_open(w);
-    return p != NULL ? p->flight : NULL;
-}
-
-void exec_wgmma_fence(warp *w, const instruction *i, uint32_t mask)
-{
-    wgmma_flight *f = open_aligned(w, i, mask);
-
-    for (uint32_t n = 0; f != NULL && n < f->registers_len; n++) {
-        f->registers[n].touched = 0;
-    }
-    if (f != NULL) {
-        f->fences++;
-    }
-}
-
-void exec_wgmma_commit(warp *w, const instruction *i, uint32_t mask)
-{
-    wgmma_flight *f = open_aligned(w, i, mask);
-
-    if (f != NULL && wgmma_reads_flush(w)) {
-        f->committed++;
-    }
-}
-
-void exec_wgmma_wait(warp *w, const instruction *i, uint32_t mask)
-{
-    wgmma_flight *f = open_aligned(w, i, mask);
-
-    if (f != NULL && f->committed > i->kind) {
-        /* A real wait: the others' turn. A group's warps then go through the same tiles together,
-         * and find B taken apart. */
-        w->yields = f->ops_len > 0;
-        wgmma_finish(w, f, f->committed - i->kind);
     }
 }

@@ -293,6 +293,8 @@ static void describe(const warp *w, char *text, size_t capacity)
     } else if (id == MACHINE_WAIT_REGISTERS) {
         snprintf(text, capacity, "line %d %u registers (%u free)", i->line,
                  (w->wants - w->registers) * MACHINE_LANES, w->cta->registers_free * MACHINE_LANES);
+    } else if (id == MACHINE_WAIT_WGMMA) {
+        snprintf(text, capacity, "line %d the other warps of its warpgroup", i->line);
     } else if (id == MACHINE_WAIT_CLUSTER) {
         snprintf(text, capacity, "line %d the cluster's barrier (%u of %u)", i->line,
                  w->cta->cluster->arrived, w->cta->cluster->live);

@@ -17,6 +17,7 @@ enum {
     MACHINE_BARRIERS = 16,
     MACHINE_WAIT_CLUSTER = MACHINE_BARRIERS, /* what else lanes wait for, beside barriers */
     MACHINE_WAIT_REGISTERS,
+    MACHINE_WAIT_WGMMA, /* for the other warps of the warpgroup */
     MACHINE_WAITS,
     MACHINE_LINE = 128, /* bytes of a cache line, unit of unique_lines */
     MACHINE_SECTOR = 32,

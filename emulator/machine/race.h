@@ -70,6 +70,8 @@ bool race_task_touch(race_task *t, cta *owner, uint64_t at, uint64_t bytes, uint
 /* Done, and told so through a clock (of an mbarrier), or to a warp that waited for it. */
 void race_task_release(const race_task *t, race_clock **to);
 void race_task_join(warp *w, const race_task *t);
+/* What `t` read is read, and `w` learns nothing else of the warp that it works for. */
+void race_task_know(warp *w, const race_task *t);
 void race_task_free(race_task *t);
 
 #endif

@@ -409,6 +409,13 @@ void race_task_join(warp *w, const race_task *t)
     }
 }
 
+void race_task_know(warp *w, const race_task *t)
+{
+    if (t != NULL) {
+        race_warp_know(t->state, race_warp_of(t->state, w), t->agent, t->time);
+    }
+}
+
 void race_task_free(race_task *t)
 {
     if (t != NULL) {

@@ -183,7 +183,7 @@ static bool decode_wait(ptx_builder *b)
         s->operands[0].value > UINT8_MAX) {
         return false;
     }
-    instruction *i = ptx_build_control(b, exec_wgmma_wait, FLOW_ALIGNED, 0, 0, NULL);
+    instruction *i = ptx_build_control(b, exec_wgmma_wait, FLOW_BARRIER, 0, 0, NULL);
     if (i != NULL) {
         i->kind = (uint8_t)s->operands[0].value;
     }
