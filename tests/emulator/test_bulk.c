@@ -141,7 +141,7 @@ START_TEST(a_source_that_changes_before_it_was_read_shows_in_both_timings)
 
     hone_status status = run_body(&c, body, 64, (hone_emu_timing)_i);
     ck_assert_int_eq(status, HONE_WRONG);
-    ck_assert_str_eq(c.b.fault.kind, _i == HONE_EMU_AT_ISSUE ? "race" : "proxy-fence");
+    ck_assert_str_eq(c.b.fault.kind, "race");
     ck_assert_int_eq(c.b.fault.ptx_line - LINE, _i == HONE_EMU_AT_ISSUE ? 3 : 2);
     ptx_bench_close(&c.b);
     /* where nobody looks for it the bytes tell */
