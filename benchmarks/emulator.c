@@ -240,6 +240,7 @@ static hone_status bench_product(bench *b, size_t which, hone_error *error)
     TRY(load(b, products[which].file, products[which].kernel, &f, error));
     TRY(check(b, d->cuMemAlloc(&out, products[which].ctas * products[which].threads * 4),
               "cuMemAlloc", error));
+    TRY(d->emu->set_checks(b->device, HONE_EMU_CHECK_ALL, error));
     for (int round = 0; round < ROUNDS; round++) {
         for (size_t i = 0; i < ARRAY_LEN(modes); i++) {
             TRY(d->emu->set_arithmetic(b->device, modes[i], error));

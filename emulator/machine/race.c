@@ -62,8 +62,8 @@ static void forget(race_state *s)
     }
     for (uint32_t n = 0; s->shared != NULL && n < s->ctas_len * s->shared_pages; n++) {
         race_page *p = &s->shared[n];
-        if (p->write != NULL && p->shift == 2) {
-            memset(p->write, 0, RACE_PAGE / 4 * (2 * sizeof *p->write + 2));
+        if (p->write != NULL && p->shift == 2) { /* lanes are not looked at where nobody was */
+            race_page_level(p, 0, 0);
         } else {
             race_page_free(p);
         }

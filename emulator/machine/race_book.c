@@ -163,6 +163,7 @@ static void keep_page(sweep *s, race_page *p)
 {
     uint32_t units = p->write != NULL ? RACE_PAGE >> p->shift : 0;
 
+    race_page_spread(p);
     for (uint32_t n = 0; n < units; n++) {
         bool same = n > 0 && p->write[n] == s->old.moves[0].old;
         s->old.moves[0].old = p->write[n]; /* runs of one number are the rule */

@@ -1,166 +1,8 @@
-/* race_shadow.c - shadow memory of the race detector, and the rule: an access conflicts with an
- * earlier one of the same word that is not ordered before it, unless both read or both are
- * atomic. */
+/* race_shadow.c - the rule of the race detector: an access conflicts with an earlier one of the
+ * same word that is not ordered before it, unless both read or both are atomic. */
 #include "emulator/machine/race_state.h"
 
-#include <stdlib.h>
 #include <string.h>
-
-/* Of shared memory. */
-bool race_page_ready(run_state *run, race_page *p)
-{
-    uint32_t units = RACE_PAGE >> 2;
-
-    if (p->write != NULL) {
-        return true;
-    }
-    p->shift = 2;
-    p->own = true;
-    p->write = calloc(units, 2 * sizeof *p->write + 2);
-    if (p->write == NULL) {
-        race_out_of_memory(run);
-        return false;
-    }
-    p->read = p->write + units;
-    p->writer = (uint8_t *)(p->read + units);
-    p->reader = p->writer + units;
-    return true;
-}
-
-bool race_page_refine(run_state *run, race_page *p, uint8_t shift)
-{
-    uint32_t units = RACE_PAGE >> shift, by = (uint32_t)p->shift - shift;
-    race_page finer = {.shift = shift, .own = true};
-
-    if (shift >= p->shift) {
-        return true;
-    }
-    finer.write = calloc(units, 2 * sizeof *finer.write + 2);
-    if (finer.write == NULL) {
-        race_out_of_memory(run);
-        return false;
-    }
-    finer.read = finer.write + units;
-    finer.writer = p->writer != NULL ? (uint8_t *)(finer.read + units) : NULL;
-    finer.reader = p->writer != NULL ? finer.writer + units : NULL;
-    for (uint32_t n = 0; n < units; n++) {
-        finer.write[n] = p->write[n >> by];
-        finer.read[n] = p->read[n >> by];
-        if (p->writer != NULL) {
-            finer.writer[n] = p->writer[n >> by];
-            finer.reader[n] = p->reader[n >> by];
-        }
-    }
-    race_page_free(p);
-    *p = finer;
-    return true;
-}
-
-void race_page_free(race_page *p)
-{
-    if (p->own) {
-        free(p->write);
-    }
-    *p = (race_page){.shift = 2};
-}
-
-/* ---- Global memory ------------------------------------------------------------------------- */
-
-static uint32_t chunk_place(const race_chunks *t, uint64_t key)
-{
-    uint32_t at = (uint32_t)(key * UINT64_C(0x9E3779B97F4A7C15) >> 32) & (t->capacity - 1);
-
-    while (t->keys[at] != 0 && t->keys[at] != key) {
-        at = (at + 1) & (t->capacity - 1);
-    }
-    return at;
-}
-
-static bool more_chunks(race_chunks *t, run_state *run)
-{
-    race_chunks old = *t;
-    uint32_t capacity = old.capacity != 0 ? old.capacity * 2 : 64;
-
-    *t = (race_chunks){.capacity = capacity, .len = old.len};
-    t->keys = calloc(capacity, sizeof *t->keys);
-    t->chunks = calloc(capacity, sizeof(race_chunk *));
-    if (t->keys == NULL || t->chunks == NULL) {
-        free(t->keys);
-        free(t->chunks);
-        *t = old;
-        race_out_of_memory(run);
-        return false;
-    }
-    for (uint32_t n = 0; n < old.capacity; n++) {
-        if (old.keys[n] != 0) {
-            uint32_t at = chunk_place(t, old.keys[n]);
-            t->keys[at] = old.keys[n];
-            t->chunks[at] = old.chunks[n];
-        }
-    }
-    free(old.keys);
-    free(old.chunks);
-    return true;
-}
-
-static race_chunk *new_chunk(run_state *run)
-{
-    race_chunk *c = calloc(1, sizeof *c);
-
-    if (c == NULL) {
-        race_out_of_memory(run);
-        return NULL;
-    }
-    for (uint32_t n = 0; n < RACE_CHUNK / RACE_PAGE; n++) {
-        race_page *p = &c->pages[n];
-        p->shift = RACE_WIDE;
-        p->write = c->units + n * 2 * (RACE_PAGE >> RACE_WIDE);
-        p->read = p->write + (RACE_PAGE >> RACE_WIDE);
-    }
-    return c;
-}
-
-static race_chunk *find_chunk(race_chunks *t, run_state *run, uint64_t key)
-{
-    if (t->len * 2 >= t->capacity && !more_chunks(t, run)) {
-        return NULL;
-    }
-    uint32_t at = chunk_place(t, key);
-    if (t->keys[at] == 0) {
-        t->chunks[at] = new_chunk(run);
-        if (t->chunks[at] == NULL) {
-            return NULL;
-        }
-        t->keys[at] = key;
-        t->len++;
-    }
-    t->last_key = key;
-    t->last = t->chunks[at];
-    return t->last;
-}
-
-race_page *race_page_global(race_book *b, run_state *run, uint64_t address)
-{
-    race_chunks *t = &b->global;
-    uint64_t key = address / RACE_CHUNK + 1;
-    race_chunk *c = key == t->last_key ? t->last : find_chunk(t, run, key);
-
-    return c != NULL ? &c->pages[address % RACE_CHUNK / RACE_PAGE] : NULL;
-}
-
-void race_page_forget_global(race_book *b)
-{
-    for (uint32_t n = 0; n < b->global.capacity; n++) {
-        race_chunk *c = b->global.chunks[n];
-        for (uint32_t k = 0; c != NULL && k < RACE_CHUNK / RACE_PAGE; k++) {
-            race_page_free(&c->pages[k]);
-        }
-        free(c);
-    }
-    free(b->global.keys);
-    free(b->global.chunks);
-    b->global = (race_chunks){0};
-}
 
 /* ---- The rule ------------------------------------------------------------------------------ */
 
@@ -247,63 +89,20 @@ static bool decide(race_visit *v, uint32_t write, uint32_t read)
     if (v->seen && v->seen_write == write && v->seen_read == read) {
         return true;
     }
-    if (!write_allows(v, write) || !reads_allow(v, read)) {
+    bool fresh = !v->seen || v->seen_read != read;
+    if (!write_allows(v, write) || (fresh && !reads_allow(v, read))) {
         return false;
     }
     v->next_write = v->kind == RACE_WRITE ? v->record : write;
-    v->next_read = v->kind == RACE_WRITE ? 0 : race_book_add(v, read);
+    if (fresh) {
+        v->next_read = v->kind == RACE_WRITE ? 0 : race_book_add(v, read);
+    }
     v->seen_write = write;
     v->seen_read = read;
     v->seen = true;
     v->calm = v->owner == NULL || v->task != NULL ||
               (!own_now(v, write) && !own_now(v, (read & RACE_SET) != 0 ? 0 : read & RACE_INDEX));
     return true;
-}
-
-/* The two loops that a matrix unit's tiles go through, in the widest vectors that the processor
- * has.
- */
-#if defined(__x86_64__) && defined(__GLIBC__) && !defined(__clang__) &&                            \
-    !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-#define RACE_WIDEST __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
-#else
-#define RACE_WIDEST
-#endif
-
-/* Whether `n` words, which the caller knows, have that state. */
-static inline __attribute__((always_inline)) bool
-all_are(const uint32_t *write, const uint32_t *read, uint32_t w, uint32_t r, uint32_t n)
-{
-    uint32_t differs = 0;
-
-    for (uint32_t j = 0; j < n; j++) {
-        differs |= (write[j] ^ w) | (read[j] ^ r);
-    }
-    return differs == 0;
-}
-
-/* How many words from the first on have its state. */
-RACE_WIDEST static uint32_t run_of(const uint32_t *write, const uint32_t *read, uint32_t n)
-{
-    uint32_t k = 0, w = write[0], r = read[0];
-
-    while (k + 32 <= n && all_are(write + k, read + k, w, r, 32)) {
-        k += 32;
-    }
-    while (k + 8 <= n && all_are(write + k, read + k, w, r, 8)) {
-        k += 8;
-    }
-    while (k < n && write[k] == w && read[k] == r) {
-        k++;
-    }
-    return k;
-}
-
-RACE_WIDEST static void fill(uint32_t *to, uint32_t value, uint32_t n)
-{
-    for (uint32_t k = 0; k < n; k++) {
-        to[k] = value;
-    }
 }
 
 /* ---- Between the lanes of a warp ----------------------------------------------------------- */
@@ -369,12 +168,43 @@ static void note_lanes(const race_visit *v, race_page *p, uint32_t unit, uint32_
     }
 }
 
+/* A whole page at once. False: it must be gone through, since its units differ or because there is
+ * a conflict, whose place is asked for. */
+static bool visit_page(race_visit *v, race_page *p)
+{
+    const race_page *last = v->flat;
+
+    v->flat = NULL;
+    if (!race_page_flat(p)) {
+        return false;
+    }
+    bool same = last != NULL && p->read[0] == v->seen_read && last->writes == p->writes &&
+                memcmp(last->distinct, p->distinct, p->writes * sizeof *p->distinct) == 0;
+    for (uint32_t k = 0; !same && k < p->writes; k++) {
+        if (!decide(v, p->distinct[k], p->read[0])) {
+            return false;
+        }
+    }
+    if (v->kind == RACE_WRITE) {
+        race_page_level(p, v->record, 0);
+    } else {
+        p->read[0] = v->next_read;
+        v->flat = p;
+    }
+    return true;
+}
+
 bool race_visit_units(race_visit *v, race_page *p, uint32_t first, uint32_t n, const uint8_t *lanes)
 {
     uint32_t *write = p->write + first, *read = p->read + first;
 
+    if (lanes == NULL && n == (uint32_t)RACE_PAGE >> p->shift && visit_page(v, p)) {
+        return true;
+    }
+    race_page_spread(p);
+    v->flat = NULL;
     for (uint32_t k = 0, len = 0; k < n; k += len) {
-        len = run_of(write + k, read + k, n - k);
+        len = race_run_of(write + k, read + k, n - k);
         v->unit = first + k;
         if (!decide(v, write[k], read[k])) {
             return false;
@@ -386,10 +216,10 @@ bool race_visit_units(race_visit *v, race_page *p, uint32_t first, uint32_t n, c
             note_lanes(v, p, first + k, len, lanes + k);
         }
         if (v->next_write != v->seen_write) {
-            fill(write + k, v->next_write, len);
+            race_fill(write + k, v->next_write, len);
         }
         if (v->next_read != v->seen_read) {
-            fill(read + k, v->next_read, len);
+            race_fill(read + k, v->next_read, len);
         }
     }
     return true;

@@ -17,6 +17,7 @@ enum {
     RACE_AGENTS = 4000,
     RACE_CACHE = 16,    /* records of a warp that are found again without a search */
     RACE_MOVES = 1024,  /* likewise of read sets */
+    RACE_DISTINCT = 8,  /* writes of a flat page */
     RACE_FOREIGN = 6,   /* readers of other clusters that one word of global memory remembers */
     RACE_NOBODY = 0xff, /* in place of a lane: not known, no check */
     RACE_MANY = 0xfe,   /* several lanes read it */
@@ -65,6 +66,12 @@ typedef struct race_page {
     uint8_t *writer, *reader;
     uint8_t shift;
     bool own; /* the units have an allocation of their own: at write */
+    /* Matrix units and bulk copies go over whole pages. A flat one takes few steps: all its units
+     * have the `read` of the first one, and of their writes there are few different ones, or one
+     * which is that of the first unit; the arrays hold nothing behind that. */
+    bool flat;
+    uint8_t writes;
+    uint32_t distinct[RACE_DISTINCT];
 } race_page;
 
 /* Shadow of RACE_CHUNK bytes of global memory: pages, and behind them their units while wide. */
@@ -160,8 +167,9 @@ typedef struct race_visit {
     bool together; /* all lanes read at once: who did is not kept */
     uint32_t record, agent, time;
     uint32_t seen_write, seen_read, next_write, next_read;
-    bool seen, calm; /* calm: what was seen is not of this warp since its lanes last met */
-    race_page *page; /* at `base` */
+    bool seen, calm;       /* calm: what was seen is not of this warp since its lanes last met */
+    race_page *page;       /* at `base` */
+    const race_page *flat; /* the page before, which was flat and is allowed */
     /* the access that it conflicts with, where, and how */
     uint32_t against, unit, lane, other; /* lanes: RACE_NOBODY where it could be any */
     bool unfenced, between_lanes;
@@ -195,12 +203,23 @@ bool race_book_room(race_book *b, run_state *run);
 race_clock **race_words_at(race_words *t, run_state *run, uint64_t key);
 void race_words_clear(race_words *t);
 
-/* race_shadow.c */
+/* race_page.c */
 race_page *race_page_global(race_book *b, run_state *run, uint64_t address);
 void race_page_forget_global(race_book *b);
 bool race_page_ready(run_state *run, race_page *p);
 bool race_page_refine(run_state *run, race_page *p, uint8_t shift);
 void race_page_free(race_page *p);
+/* Whether the page is flat, which is found out. */
+bool race_page_flat(race_page *p);
+/* All units in one state. */
+void race_page_level(race_page *p, uint32_t write, uint32_t read);
+/* The arrays hold each unit's state again. */
+void race_page_spread(race_page *p);
+/* How many of n units from the first on have its state. */
+uint32_t race_run_of(const uint32_t *write, const uint32_t *read, uint32_t n);
+void race_fill(uint32_t *to, uint32_t value, uint32_t n);
+
+/* race_shadow.c */
 bool race_ordered(const race_visit *v, uint32_t record);
 bool race_visit_units(race_visit *v, race_page *p, uint32_t first, uint32_t n,
                       const uint8_t *lanes);

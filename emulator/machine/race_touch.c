@@ -129,7 +129,8 @@ static bool touch_seen(const race_visit *v, const run_of_lanes *r)
     uint64_t from = r->at - v->base;
     uint32_t differs = 0;
 
-    if (!v->seen || !v->calm || p == NULL || from >= RACE_PAGE || from + r->bytes > RACE_PAGE ||
+    if (!v->seen || !v->calm || p == NULL || p->flat || from >= RACE_PAGE ||
+        from + r->bytes > RACE_PAGE ||
         ((r->at | r->bytes) & ((UINT64_C(1) << p->shift) - 1)) != 0) {
         return false;
     }
