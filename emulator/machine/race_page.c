@@ -15,7 +15,7 @@
 #define RACE_WIDEST
 #endif
 
-RACE_WIDEST void race_fill(uint32_t *to, uint32_t value, uint32_t n)
+RACE_WIDEST static void fill(uint32_t *to, uint32_t value, uint32_t n)
 {
     for (uint32_t k = 0; k < n; k++) {
         to[k] = value;
@@ -34,7 +34,7 @@ all_are(const uint32_t *write, const uint32_t *read, uint32_t w, uint32_t r, uin
     return differs == 0;
 }
 
-RACE_WIDEST uint32_t race_run_of(const uint32_t *write, const uint32_t *read, uint32_t n)
+RACE_WIDEST static uint32_t run_of(const uint32_t *write, const uint32_t *read, uint32_t n)
 {
     uint32_t k = 0, w = write[0], r = read[0];
 
@@ -48,6 +48,17 @@ RACE_WIDEST uint32_t race_run_of(const uint32_t *write, const uint32_t *read, ui
         k++;
     }
     return k;
+}
+
+/* Not cloned themselves: the compiler would export them. */
+void race_fill(uint32_t *to, uint32_t value, uint32_t n)
+{
+    fill(to, value, n);
+}
+
+uint32_t race_run_of(const uint32_t *write, const uint32_t *read, uint32_t n)
+{
+    return run_of(write, read, n);
 }
 
 void race_page_spread(race_page *p)
