@@ -190,11 +190,9 @@ static bool open_columns(warp *w, product *p, uint32_t block)
 {
     tensor_columns *c = &p->columns[block];
     tensor_type type = (tensor_type)(p->i->kind >> 4);
-    uint32_t b[2][MACHINE_LANES];
 
-    wgmma_matrix_block(w->cta, &p->b_matrix, block, b[0], b[1], &p->read);
-    if (!c->kept || c->type != type || memcmp(c->raw, b, sizeof b) != 0) {
-        memcpy(c->raw, b, sizeof b);
+    if (wgmma_matrix_block(w->cta, &p->b_matrix, block, c->raw[0], c->raw[1], &p->read) ||
+        !c->kept || c->type != type) {
         c->type = type;
         c->kept = true;
         tensor_open_columns(c);

@@ -47,6 +47,7 @@ typedef struct wgmma_read {
     uint8_t shadow;      /* all shadow bytes anded: those that lack ACCESS_IS_WRITTEN show */
     uint8_t marks;       /* and ored */
     uint32_t wavefronts; /* of 128 bytes; counted when `counts` */
+    uint32_t last;       /* those of the last block */
     bool counts;
 } wgmma_read;
 
@@ -55,8 +56,8 @@ typedef struct wgmma_read {
 bool wgmma_matrix_open(warp *w, const instruction *i, uint64_t descriptor, bool across, char name,
                        uint32_t first, uint32_t blocks, wgmma_matrix *out);
 /* Block `block`: 8 rows (of MN) of 16 bytes (of K), twice, as a fragment's two registers have them.
- */
-void wgmma_matrix_block(const cta *c, const wgmma_matrix *m, uint32_t block,
+ * Whether that is not what they held already. */
+bool wgmma_matrix_block(const cta *c, const wgmma_matrix *m, uint32_t block,
                         uint32_t low[MACHINE_LANES], uint32_t high[MACHINE_LANES],
                         wgmma_read *read);
 /* True (and a fault) when the core matrices of a read hold a byte that it may not take. */

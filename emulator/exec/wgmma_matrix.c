@@ -8,19 +8,29 @@ enum {
     FIELD = 0x3fff,    /* 14 bits, in units of 16 bytes */
 };
 
+/* The swizzle of an address. */
+static inline uint32_t swizzled(const wgmma_matrix *m, uint32_t at)
+{
+    return at ^ (((at / PATTERN_ROW - m->base) & (m->width - 1)) << 4);
+}
+
+/* Where the first row of a core matrix lies before the swizzle. The width is a power of two. */
+static inline uint32_t core_at(const wgmma_matrix *m, uint32_t block, uint32_t half)
+{
+    if (m->width == 1) {
+        return m->start + block * m->stride + half * m->leading;
+    }
+    if (m->across) {
+        uint32_t group = block >> __builtin_ctz(m->width);
+        return m->start + (block & (m->width - 1)) * 16 + group * m->leading + half * m->stride;
+    }
+    return m->start + block * m->stride + half * 16;
+}
+
 /* Where row `row` of a core matrix lies: of MN when K-major, of K when MN-major. */
 static inline uint32_t row_at(const wgmma_matrix *m, uint32_t block, uint32_t half, uint32_t row)
 {
-    uint32_t at = m->start + row * 16 * m->width;
-
-    if (m->width == 1) {
-        at += block * m->stride + half * m->leading;
-    } else if (m->across) {
-        at += block % m->width * 16 + block / m->width * m->leading + half * m->stride;
-    } else {
-        at += block * m->stride + half * 16;
-    }
-    return at ^ (((at / PATTERN_ROW - m->base) & (m->width - 1)) << 4);
+    return swizzled(m, core_at(m, block, half) + row * 16 * m->width);
 }
 
 /* The last row's end is the furthest: strides are not negative, and the swizzle stays in its row.
@@ -73,16 +83,25 @@ bool wgmma_matrix_open(warp *w, const instruction *i, uint64_t descriptor, bool 
     return true;
 }
 
-/* Eight rows of eight halves, turned. */
-static void turn_halves(uint32_t out[MACHINE_LANES], const uint8_t rows[8][16])
+/* 16 bytes: of a row, or of its shadow. */
+typedef uint64_t vec16 __attribute__((vector_size(16)));
+typedef uint16_t halves __attribute__((vector_size(16)));
+
+/* Eight rows of eight halves, turned: interleaved three times, each with what lies four behind. */
+static void turn_halves(vec16 rows[8])
 {
-    for (uint32_t lane = 0; lane < MACHINE_LANES; lane++) {
-        uint32_t n = lane >> 2, k = lane & 3;
-        uint16_t low = 0, high = 0;
-        memcpy(&low, rows[2 * k] + 2 * n, 2);
-        memcpy(&high, rows[2 * k + 1] + 2 * n, 2);
-        out[lane] = (uint32_t)high << 16 | low;
+    halves from[8], to[8];
+
+    memcpy(from, rows, sizeof from);
+    for (uint32_t n = 0; n < 3; n++) {
+        for (uint32_t k = 0; k < 4; k++) {
+            to[2 * k] = __builtin_shufflevector(from[k], from[k + 4], 0, 8, 1, 9, 2, 10, 3, 11);
+            to[2 * k + 1] =
+                __builtin_shufflevector(from[k], from[k + 4], 4, 12, 5, 13, 6, 14, 7, 15);
+        }
+        memcpy(from, to, sizeof from);
     }
+    memcpy(rows, from, sizeof from);
 }
 
 /* The swizzle moves both chunks of a row as one. */
@@ -92,16 +111,14 @@ static inline bool in_pairs(const wgmma_matrix *m)
 }
 
 /* Data and shadow bytes of one row of a core matrix. */
-static inline void read_row(const cta *c, uint32_t at, void *to, uint64_t all[2], uint64_t any[2])
+static inline void read_row(const cta *c, uint32_t at, vec16 *to, vec16 *all, vec16 *any)
 {
-    uint64_t shadow[2];
+    vec16 shadow;
 
-    memcpy(to, c->shared + at, 16);
-    memcpy(shadow, c->shared_shadow + at, 16);
-    for (uint32_t n = 0; n < 2; n++) {
-        all[n] &= shadow[n];
-        any[n] |= shadow[n];
-    }
+    memcpy(to, c->shared + at, sizeof *to);
+    memcpy(&shadow, c->shared_shadow + at, sizeof shadow);
+    *all &= shadow;
+    *any |= shadow;
 }
 
 /* How often the most wanted 16 bytes of the 128 that the banks give at once are wanted. */
@@ -117,43 +134,65 @@ static uint32_t wavefronts_of(const wgmma_matrix *m, uint32_t block, uint32_t ha
     return most;
 }
 
-void wgmma_matrix_block(const cta *c, const wgmma_matrix *m, uint32_t block,
+/* Wavefronts of a block; where blocks lie whole patterns apart they are those of the one before. */
+static void count_wavefronts(const wgmma_matrix *m, uint32_t block, wgmma_read *read)
+{
+    bool alike = !m->across && m->stride % (PATTERN_ROW * 8) == 0;
+
+    if (!alike || read->last == 0) {
+        read->last = wavefronts_of(m, block, 0) + wavefronts_of(m, block, 1);
+    }
+    read->wavefronts += read->last;
+}
+
+/* Notes what the shadow bytes said. */
+static void note_shadow(wgmma_read *read, const vec16 *all, const vec16 *any)
+{
+    uint64_t both = (*all)[0] & (*all)[1], either = (*any)[0] | (*any)[1];
+
+    for (uint32_t shift = 32; shift >= 8; shift /= 2) {
+        both &= both >> shift;
+        either |= either >> shift;
+    }
+    read->shadow &= (uint8_t)both;
+    read->marks |= (uint8_t)either;
+}
+
+bool wgmma_matrix_block(const cta *c, const wgmma_matrix *m, uint32_t block,
                         uint32_t low[MACHINE_LANES], uint32_t high[MACHINE_LANES], wgmma_read *read)
 {
-    uint64_t all[2] = {UINT64_MAX, UINT64_MAX}, any[2] = {0};
-    uint32_t at = m->start + block * m->stride, pitch = 16 * m->width;
-    uint8_t rows[2][8][16];
+    vec16 all = {UINT64_MAX, UINT64_MAX}, any = {0}, different = {0};
+    uint32_t at = core_at(m, block, 0), pitch = 16 * m->width;
+    vec16 rows[16], before[16];
 
     if (in_pairs(m)) { /* most there are, with less to work out */
         for (uint32_t row = 0; row < 8; row++, at += pitch) {
-            uint32_t low_at = at ^ ((at / PATTERN_ROW - m->base) & (m->width - 1)) << 4;
-            read_row(c, low_at, rows[0][row], all, any);
-            read_row(c, low_at ^ 16, rows[1][row], all, any);
+            read_row(c, swizzled(m, at), &rows[row], &all, &any);
+            read_row(c, swizzled(m, at) ^ 16, &rows[8 + row], &all, &any);
         }
     } else {
-        for (uint32_t row = 0; row < 8; row++) {
-            read_row(c, row_at(m, block, 0, row), rows[0][row], all, any);
-            read_row(c, row_at(m, block, 1, row), rows[1][row], all, any);
+        uint32_t beside = core_at(m, block, 1);
+        for (uint32_t row = 0; row < 8; row++, at += pitch, beside += pitch) {
+            read_row(c, swizzled(m, at), &rows[row], &all, &any);
+            read_row(c, swizzled(m, beside), &rows[8 + row], &all, &any);
         }
     }
-    all[0] &= all[1];
-    any[0] |= any[1];
-    for (uint32_t shift = 32; shift >= 8; shift /= 2) {
-        all[0] &= all[0] >> shift;
-        any[0] |= any[0] >> shift;
-    }
-    read->shadow &= (uint8_t)all[0];
-    read->marks |= (uint8_t)any[0];
+    note_shadow(read, &all, &any);
     if (read->counts) {
-        read->wavefronts += wavefronts_of(m, block, 0) + wavefronts_of(m, block, 1);
+        count_wavefronts(m, block, read);
     }
     if (m->across) {
-        turn_halves(low, (const uint8_t(*)[16])rows[0]);
-        turn_halves(high, (const uint8_t(*)[16])rows[1]);
-    } else {
-        memcpy(low, rows[0], sizeof rows[0]);
-        memcpy(high, rows[1], sizeof rows[1]);
+        turn_halves(rows);
+        turn_halves(rows + 8);
     }
+    memcpy(before, low, sizeof before / 2);
+    memcpy(before + 8, high, sizeof before / 2);
+    for (uint32_t row = 0; row < 16; row++) {
+        different |= before[row] ^ rows[row];
+    }
+    memcpy(low, rows, sizeof rows / 2);
+    memcpy(high, rows + 8, sizeof rows / 2);
+    return (different[0] | different[1]) != 0;
 }
 
 static uint8_t refused_marks(const warp *w)
@@ -237,7 +276,7 @@ bool wgmma_matrix_touch(race_task *t, cta *owner, const wgmma_matrix *m, uint32_
     for (uint32_t n = 0; m->width > 1 && !m->across && good && n < 8 * m->width; n++) {
         uint32_t row = n / m->width, chunk = n % m->width, rows = row * 16 * m->width;
         uint32_t at = m->start / (16 * m->width) * (16 * m->width) + first * m->stride + rows;
-        at = (at + chunk * 16) ^ (((at / PATTERN_ROW - m->base) & (m->width - 1)) << 4);
+        at = swizzled(m, at + chunk * 16);
         good = (chunks >> chunk & 1) == 0 ||
                race_task_touch(t, owner, at, 16, blocks, m->stride, RACE_READ);
     }
