@@ -30,7 +30,9 @@ static bool check_source(warp *w, const instruction *i, uint32_t mask, const asy
     const memory_range *all = access_last_range(w, i, c->from, reading, c->bytes, at);
     for (EACH_LANE(lane, all != NULL ? reading : 0)) { /* the host can fetch ahead as well */
         __builtin_prefetch((const void *)(uintptr_t)c->from[lane]);
-        __builtin_prefetch(all->shadow + at[lane]);
+        if (!all->whole) {
+            __builtin_prefetch(all->shadow + at[lane]);
+        }
     }
     if (all == NULL) {
         for (EACH_LANE(lane, reading)) {

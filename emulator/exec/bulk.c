@@ -11,6 +11,7 @@ typedef struct bulk_end {
     cta *owner;  /* of shared memory; NULL: global */
     uint64_t at; /* offset in the owner, or address */
     uint8_t *data, *shadow;
+    bool whole; /* see memory_range */
 } bulk_end;
 
 typedef struct bulk_copy {
@@ -73,18 +74,22 @@ static bool open_global(const maker *m, uint64_t address, uint32_t bytes, bulk_e
     }
     *out = (bulk_end){.at = address,
                       .data = (uint8_t *)(uintptr_t)address,
-                      .shadow = t->range->shadow + (address - t->range->begin)};
+                      .shadow = t->range->shadow + (address - t->range->begin),
+                      .whole = t->range->whole};
     return true;
 }
 
 /* A shared source must not be what another operation is about to write. */
 static bool check_source(const maker *m, const bulk_end *from, uint32_t bytes)
 {
+    uint8_t all = 0;
+
     for (uint32_t n = 0; n < bytes; n++) {
-        if ((from->shadow[n] & (ACCESS_PENDING | ACCESS_MBARRIER)) != 0) {
-            access_refuse_marked(m->w, m->i, m->lane, from->owner, from->at, bytes);
-            return false;
-        }
+        all |= from->shadow[n];
+    }
+    if ((all & (ACCESS_PENDING | ACCESS_MBARRIER)) != 0) {
+        access_refuse_marked(m->w, m->i, m->lane, from->owner, from->at, bytes);
+        return false;
     }
     return true;
 }
@@ -149,6 +154,15 @@ static void copy_masked(const bulk_copy *c, const bulk_end *to, const uint8_t *d
     }
 }
 
+static void copy_shadow(const bulk_copy *c, const bulk_end *to, const uint8_t *shadow)
+{
+    if (c->from.whole) {
+        memset(to->shadow, ACCESS_IS_WRITTEN, c->bytes);
+    } else if (!to->whole) {
+        memcpy(to->shadow, shadow, c->bytes);
+    }
+}
+
 static bool perform(async_op *op)
 {
     bulk_copy *c = copy_of(op);
@@ -169,7 +183,7 @@ static bool perform(async_op *op)
             copy_masked(c, to, data, shadow);
         } else {
             memcpy(to->data, data, c->bytes);
-            memcpy(to->shadow, shadow, c->bytes);
+            copy_shadow(c, to, shadow);
         }
     }
     return true;

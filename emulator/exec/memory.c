@@ -19,10 +19,68 @@ static void load_small(const instruction *i, const uint8_t *from, uint32_t *to)
     *to = extend(value, i->element_bytes, i->flags & FLAG_SIGNED);
 }
 
+/* What a few lanes hold: a register's, or the elements of one of them. */
+typedef uint32_t four __attribute__((vector_size(16)));
+#define TURN(a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
+
+/* Four words of each of four lanes to four lanes of each of four words, and back. */
+static inline void turn(four x[4])
+{
+    four low01 = TURN(x[0], x[1], 0, 4, 1, 5), high01 = TURN(x[0], x[1], 2, 6, 3, 7);
+    four low23 = TURN(x[2], x[3], 0, 4, 1, 5), high23 = TURN(x[2], x[3], 2, 6, 3, 7);
+
+    x[0] = TURN(low01, low23, 0, 1, 4, 5);
+    x[1] = TURN(low01, low23, 2, 3, 6, 7);
+    x[2] = TURN(high01, high23, 0, 1, 4, 5);
+    x[3] = TURN(high01, high23, 2, 3, 6, 7);
+}
+
+/* Vectors of two or four words, of all lanes. */
+static void load_vectors(warp *w, const instruction *i, const access_window *win)
+{
+    for (uint32_t lane = 0; lane < MACHINE_LANES; lane += 4) {
+        const uint64_t *at = win->at + lane;
+        four x[4] = {{0}};
+        for (uint32_t n = 0; n < 4; n++) {
+            memcpy(&x[n], win->data + at[n], i->elements == 4 ? 16 : 8);
+        }
+        turn(x);
+        for (uint32_t e = 0; e < i->elements; e++) {
+            memcpy(w->r + i->o[e] + lane * 4, &x[e], sizeof x[e]);
+        }
+    }
+}
+
+static void store_vectors(const warp *w, const instruction *i, const access_window *win)
+{
+    const uint32_t *values = i->o + i->results + 1;
+
+    for (uint32_t lane = 0; lane < MACHINE_LANES; lane += 4) {
+        const uint64_t *at = win->at + lane;
+        four x[4] = {{0}};
+        for (uint32_t e = 0; e < i->elements; e++) {
+            memcpy(&x[e], w->r + values[e] + lane * 4, sizeof x[e]);
+        }
+        turn(x);
+        for (uint32_t n = 0; n < 4; n++) {
+            memcpy(win->data + at[n], &x[n], i->elements == 4 ? 16 : 8);
+        }
+    }
+}
+
+static bool are_vectors(const instruction *i, uint32_t mask)
+{
+    return mask == MACHINE_ALL && i->element_bytes == 4 && (i->elements == 2 || i->elements == 4);
+}
+
 static void load_elements(warp *w, const instruction *i, uint32_t mask, const access_window *win)
 {
     if (win->dense && i->elements == 1 && i->element_bytes >= 4) {
         memcpy(w->r + i->o[0], win->data + win->at[0], (size_t)MACHINE_LANES * i->element_bytes);
+        return;
+    }
+    if (are_vectors(i, mask)) {
+        load_vectors(w, i, win);
         return;
     }
     for (uint32_t e = 0; e < i->elements; e++) {
@@ -49,7 +107,7 @@ static void load_elements(warp *w, const instruction *i, uint32_t mask, const ac
 /* Every lane's bytes were written. */
 static bool all_written(uint32_t mask, uint32_t size, const access_window *win)
 {
-    if (win->shadow == NULL) {
+    if (win->shadow == NULL || win->whole) {
         return true;
     }
     if (win->dense) {
@@ -141,6 +199,10 @@ static void store_elements(const warp *w, const instruction *i, uint32_t mask,
         memcpy(win->data + win->at[0], w->r + values[0], (size_t)MACHINE_LANES * i->element_bytes);
         return;
     }
+    if (are_vectors(i, mask)) {
+        store_vectors(w, i, win);
+        return;
+    }
     for (uint32_t e = 0; e < i->elements; e++) {
         const uint8_t *r = w->r + values[e];
         uint8_t *to = win->data + e * i->element_bytes;
@@ -156,6 +218,9 @@ static void store_shadow(const warp *w, const instruction *i, uint32_t mask,
 {
     uint32_t size = (uint32_t)i->element_bytes * i->elements;
 
+    if (win->whole && !w->tainted) {
+        return;
+    }
     if (win->dense && !w->tainted) {
         memset(win->shadow + win->at[0], 1, (size_t)MACHINE_LANES * size);
         return;

@@ -227,10 +227,12 @@ static void load_lines(const tensor_copy *c, const tensor_slab *slab, const dest
         uint32_t x = at >> d->pattern->shift & d->pattern->mask;
         __builtin_prefetch(data + AHEAD * slab->step);
         __builtin_prefetch(data + AHEAD * slab->step + 64);
-        __builtin_prefetch(shadow + AHEAD * slab->step);
-        __builtin_prefetch(shadow + AHEAD * slab->step + 64);
+        if (!c->range->whole) {
+            __builtin_prefetch(shadow + AHEAD * slab->step);
+            __builtin_prefetch(shadow + AHEAD * slab->step + 64);
+        }
         put_line(owner->shared + at, data, x);
-        if (!is_whole_line(shadow)) {
+        if (!c->range->whole && !is_whole_line(shadow)) {
             put_line(owner->shared_shadow + at, shadow, x);
         }
         data += slab->step;
@@ -252,7 +254,8 @@ static void load_whole(const tensor_copy *c, const tensor_slab *slab, destinatio
         return;
     }
     for (uint32_t r = slab->low; r < slab->high; r++, d->at += c->pitch) {
-        put(d, c, data, is_whole(shadow, c->row_bytes) ? NULL : shadow);
+        bool whole = c->range->whole || is_whole(shadow, c->row_bytes);
+        put(d, c, data, whole ? NULL : shadow);
         data += slab->step;
         shadow += slab->step;
     }

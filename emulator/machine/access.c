@@ -97,6 +97,7 @@ static uint32_t open_global(warp *w, const instruction *i, const uint64_t addres
     if (r != NULL) {
         out->data = (uint8_t *)(uintptr_t)r->begin;
         out->shadow = r->shadow;
+        out->whole = r->whole;
         return mask;
     }
     for (EACH_LANE(lane, mask)) {
@@ -113,6 +114,7 @@ static uint32_t open_global(warp *w, const instruction *i, const uint64_t addres
     }
     out->data = (uint8_t *)(uintptr_t)t->range->begin;
     out->shadow = t->range->shadow;
+    out->whole = t->range->whole;
     fill_offsets(t->range, address, lanes, bytes, out->at);
     return lanes;
 }
@@ -252,6 +254,7 @@ uint32_t access_open(warp *w, const instruction *i, const uint64_t address[MACHI
     }
     out->dense = is_dense(address, lanes, bytes);
     out->owner = in == PTX_SHARED ? w->cta : NULL;
+    out->whole = false;
     *space = in;
     switch (in) {
     case PTX_SHARED:

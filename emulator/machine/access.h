@@ -13,6 +13,7 @@ typedef struct access_window {
     uint64_t at[MACHINE_LANES];
     cta *owner; /* of shared memory: whose; else NULL */
     bool dense; /* a full warp, each lane right after the one before */
+    bool whole; /* global memory that is all written: see memory_range */
 } access_window;
 
 /* Addresses of `mask` from the instruction's address operand; false after a fault (poison,

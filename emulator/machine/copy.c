@@ -78,8 +78,11 @@ static void move_lane(cta *t, const async_copy *c, uint32_t lane, const memory_r
     uint8_t *shadow = t->shared_shadow + at;
 
     if (bytes == c->bytes) {
+        const uint64_t written[2] = {ACCESS_WRITTEN, ACCESS_WRITTEN};
         access_copy(t->shared + at, from, bytes);
-        copy_shadow(shadow, r->shadow + (c->from[lane] - r->begin), bytes, more);
+        copy_shadow(shadow,
+                    r->whole ? (const uint8_t *)written : r->shadow + (c->from[lane] - r->begin),
+                    bytes, more);
         return;
     }
     memset(shadow, ACCESS_IS_WRITTEN, c->bytes);

@@ -119,6 +119,9 @@ hone_status machine_run(const machine_launch *launch, hone_emu_counters *counter
 
     TRY(check_launch(launch, error));
     memory_begin_epoch(launch->memory);
+    if ((launch->checks & HONE_EMU_CHECK_UNINITIALISED) == 0) {
+        memory_forget_whole(launch->memory);
+    }
     TRY(machine_open_run(&run, launch, error));
     TRY(run_grid(&run, error));
     TRY(gather(&run, counters, error));

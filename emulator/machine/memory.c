@@ -303,7 +303,8 @@ hone_status memory_adopt(device_memory *m, void *host, uint64_t bytes, hone_erro
         goto done;
     }
     memset(shadow, 1, bytes); /* the host may have written any of it, unseen */
-    *b = (block){.range = {.begin = begin, .end = end, .shadow = shadow}, .adopted = true};
+    *b = (block){.range = {.begin = begin, .end = end, .shadow = shadow, .whole = true},
+                 .adopted = true};
     TRY(table_insert(m, b, error));
     b = NULL;
     shadow = NULL;
@@ -321,6 +322,21 @@ static block *block_at(const device_memory *m, uint64_t address)
     size_t above = table_above(m, address);
     block *b = above > 0 ? m->table[above - 1] : NULL;
     return b != NULL && b->range.begin == address && !b->range.freed ? b : NULL;
+}
+
+void memory_set_whole(device_memory *m, const memory_range *range, bool whole)
+{
+    block *b = block_at(m, range->begin);
+    if (b != NULL) {
+        b->range.whole = whole;
+    }
+}
+
+void memory_forget_whole(device_memory *m)
+{
+    for (size_t n = 0; n < m->table_len; n++) {
+        m->table[n]->range.whole = false;
+    }
 }
 
 static hone_status not_an_allocation(const device_memory *m, uint64_t address, hone_error *error)

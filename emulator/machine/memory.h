@@ -22,6 +22,7 @@ typedef struct memory_range { /* an allocation; valid until it is freed */
     uint64_t begin, end;
     uint8_t *shadow; /* one byte for each byte: 0 never written */
     bool freed;
+    bool whole; /* all of it is written: nobody needs to look at the shadow, or to change it */
 } memory_range;
 
 hone_status memory_open(uint64_t capacity, device_memory **out, hone_error *error);
@@ -47,6 +48,11 @@ hone_status memory_release(device_memory *m, const void *host, hone_error *error
 /* The range that holds `address`, live or quarantined; NULL when none. O(log n); callers cache the
  * last hit. */
 const memory_range *memory_find(const device_memory *m, uint64_t address);
+
+/* Whether all of an allocation is written. A kernel that runs with checks for values that nobody
+ * wrote cannot unwrite global memory; before others, and for all of them, it is forgotten. */
+void memory_set_whole(device_memory *m, const memory_range *range, bool whole);
+void memory_forget_whole(device_memory *m);
 
 /* Copies by the host: bounds-checked, destination marked written, source's shadow not looked at. */
 hone_status memory_write(device_memory *m, uint64_t address, const void *from, uint64_t bytes,

@@ -36,6 +36,18 @@ static uint8_t *shadow_of(const memory_range *range, uint64_t address)
     return range->shadow + (address - range->begin);
 }
 
+static void mark_written(device_memory *m, const memory_range *range, uint64_t address,
+                         uint64_t bytes)
+{
+    if (range->whole) {
+        return;
+    }
+    memset(shadow_of(range, address), 1, bytes);
+    if (bytes == range->end - range->begin) {
+        memory_set_whole(m, range, true);
+    }
+}
+
 hone_status memory_write(device_memory *m, uint64_t address, const void *from, uint64_t bytes,
                          hone_error *error)
 {
@@ -46,7 +58,7 @@ hone_status memory_write(device_memory *m, uint64_t address, const void *from, u
     }
     TRY(find_span(m, address, bytes, "writing", &range, error));
     memcpy((void *)(uintptr_t)address, from, bytes);
-    memset(shadow_of(range, address), 1, bytes);
+    mark_written(m, range, address, bytes);
 done:
     return status;
 }
@@ -94,7 +106,7 @@ hone_status memory_fill(device_memory *m, uint64_t address, uint32_t value, uint
             ((uint32_t *)(void *)to)[i] = value;
         }
     }
-    memset(shadow_of(range, address), 1, bytes);
+    mark_written(m, range, address, bytes);
 done:
     return status;
 }
@@ -110,7 +122,12 @@ hone_status memory_copy(device_memory *m, uint64_t to, uint64_t from, uint64_t b
     TRY(find_span(m, from, bytes, "copying from", &source, error));
     TRY(find_span(m, to, bytes, "copying to", &target, error));
     memmove((void *)(uintptr_t)to, (const void *)(uintptr_t)from, bytes);
-    memmove(shadow_of(target, to), shadow_of(source, from), bytes);
+    if (source->whole) {
+        mark_written(m, target, to, bytes);
+    } else {
+        memmove(shadow_of(target, to), shadow_of(source, from), bytes);
+        memory_set_whole(m, target, false);
+    }
 done:
     return status;
 }

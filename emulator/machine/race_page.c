@@ -222,7 +222,6 @@ static race_chunk *new_chunk(run_state *run)
         p->shift = RACE_WIDE;
         p->write = c->units + n * 2 * (RACE_PAGE >> RACE_WIDE);
         p->read = p->write + (RACE_PAGE >> RACE_WIDE);
-        race_page_level(p, 0, 0);
     }
     return c;
 }

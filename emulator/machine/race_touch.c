@@ -151,11 +151,43 @@ static bool touch_seen(const race_visit *v, const run_of_lanes *r)
     return true;
 }
 
+/* Lanes whose units lie in the page of global memory that was looked at, all in the state that was
+ * seen: how a warp mostly goes through it where not in one run. False: nothing was done. */
+static bool touch_alike(const race_visit *v, const uint64_t at[MACHINE_LANES], uint32_t mask,
+                        uint32_t bytes)
+{
+    const race_page *p = v->page;
+    uint64_t part = (UINT64_C(1) << p->shift) - 1, out = bytes & part;
+    uint32_t unit[MACHINE_LANES], differs = 0, units = bytes >> p->shift;
+
+    for (uint32_t lane = 0; lane < MACHINE_LANES; lane++) {
+        uint64_t from = at[lane] - v->base;
+        out |= mask >> lane & 1 ? (from & part) | from / RACE_PAGE : 0;
+        unit[lane] = (uint32_t)from >> p->shift;
+    }
+    if (out != 0 || p->flat) {
+        return false;
+    }
+    for (EACH_LANE(lane, mask)) {
+        for (uint32_t k = unit[lane]; k < unit[lane] + units; k++) {
+            differs |= (p->write[k] ^ v->seen_write) | (p->read[k] ^ v->seen_read);
+        }
+    }
+    for (EACH_LANE(lane, differs == 0 ? mask : 0)) {
+        for (uint32_t k = unit[lane]; k < unit[lane] + units; k++) {
+            p->write[k] = v->next_write;
+            p->read[k] = v->next_read;
+        }
+    }
+    return differs == 0;
+}
+
 /* Runs of lanes that touch memory side by side, one after the other. */
 static bool touch_lanes(race_visit *v, const uint64_t at[MACHINE_LANES], uint32_t mask,
                         uint32_t bytes)
 {
     run_of_lanes r = {.each = bytes};
+    bool tried = false;
 
     for (EACH_LANE(lane, mask)) {
         bool follows =
@@ -166,8 +198,14 @@ static bool touch_lanes(race_visit *v, const uint64_t at[MACHINE_LANES], uint32_
             r.many |= repeats;
             continue;
         }
-        if (r.bytes != 0 && !touch_seen(v, &r) && !touch_run(v, &r)) {
-            return false;
+        if (r.bytes != 0) {
+            if (!touch_seen(v, &r) && !touch_run(v, &r)) {
+                return false;
+            }
+            if (!tried && v->owner == NULL && touch_alike(v, at, mask >> lane << lane, bytes)) {
+                return true;
+            }
+            tried = true;
         }
         r = (run_of_lanes){.at = at[lane], .bytes = bytes, .lane = lane, .each = bytes};
     }
