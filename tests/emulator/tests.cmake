@@ -41,7 +41,10 @@ endforeach()
 # Launches on several host threads.
 hone_test(emulator threads LABELS unit threads LINK hone_emulator hone_core Threads::Threads ${CMAKE_DL_LIBS} SOURCES emulator/ptx_bench.c)
 hone_test(emulator wgmma LINK hone_emulator hone_core ${CMAKE_DL_LIBS} SOURCES emulator/ptx_bench.c emulator/wgmma_case.c)
-hone_test(emulator wgmma_flight LINK hone_emulator hone_core ${CMAKE_DL_LIBS} SOURCES emulator/ptx_bench.c)
+# What a warpgroup shares; what a warp does as one.
+foreach(module wgmma_flight wgmma_group alike)
+  hone_test(emulator ${module} LINK hone_emulator hone_core ${CMAKE_DL_LIBS} SOURCES emulator/ptx_bench.c)
+endforeach()
 # Mbarriers and bulk copies.
 foreach(module mbarrier bulk async_forms pipeline)
   hone_test(emulator ${module} LINK hone_emulator hone_core ${CMAKE_DL_LIBS} SOURCES emulator/ptx_bench.c)
