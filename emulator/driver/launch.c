@@ -250,22 +250,22 @@ CUresult CUDAAPI cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction f, vo
     return result;
 }
 
+/* The launch that the calls with plain arguments mean. */
+#define PLAIN_CONFIG(...)                                                                          \
+    {                                                                                              \
+        .gridDimX = gridDimX, .gridDimY = gridDimY, .gridDimZ = gridDimZ, .blockDimX = blockDimX,  \
+        .blockDimY = blockDimY, .blockDimZ = blockDimZ, .sharedMemBytes = sharedMemBytes,          \
+        .hStream = hStream, __VA_ARGS__                                                            \
+    }
+
 CUresult CUDAAPI cuLaunchKernel(CUfunction f, unsigned int gridDimX, unsigned int gridDimY,
                                 unsigned int gridDimZ, unsigned int blockDimX,
                                 unsigned int blockDimY, unsigned int blockDimZ,
                                 unsigned int sharedMemBytes, CUstream hStream, void **kernelParams,
                                 void **extra)
 {
-    const CUlaunchConfig config = {
-        .gridDimX = gridDimX,
-        .gridDimY = gridDimY,
-        .gridDimZ = gridDimZ,
-        .blockDimX = blockDimX,
-        .blockDimY = blockDimY,
-        .blockDimZ = blockDimZ,
-        .sharedMemBytes = sharedMemBytes,
-        .hStream = hStream,
-    };
+    const CUlaunchConfig config = PLAIN_CONFIG(.numAttrs = 0);
+
     return cuLaunchKernelEx(&config, f, kernelParams, extra);
 }
 
@@ -276,18 +276,8 @@ CUresult CUDAAPI cuLaunchCooperativeKernel(CUfunction f, unsigned int gridDimX,
                                            CUstream hStream, void **kernelParams)
 {
     CUlaunchAttribute cooperative = {.id = CU_LAUNCH_ATTRIBUTE_COOPERATIVE, .value.cooperative = 1};
-    const CUlaunchConfig config = {
-        .gridDimX = gridDimX,
-        .gridDimY = gridDimY,
-        .gridDimZ = gridDimZ,
-        .blockDimX = blockDimX,
-        .blockDimY = blockDimY,
-        .blockDimZ = blockDimZ,
-        .sharedMemBytes = sharedMemBytes,
-        .hStream = hStream,
-        .attrs = &cooperative,
-        .numAttrs = 1,
-    };
+    const CUlaunchConfig config = PLAIN_CONFIG(.attrs = &cooperative, .numAttrs = 1);
+
     return cuLaunchKernelEx(&config, f, kernelParams, NULL);
 }
 

@@ -74,24 +74,34 @@ static bool matrix_whole(warp *w, const instruction *i, uint32_t mask, const cha
     return false;
 }
 
-void exec_ldmatrix(warp *w, const instruction *i, uint32_t mask)
+/* The rows of 16 bytes whose addresses the first source has; accounts for them. False after a
+ * fault. */
+static bool open_rows(warp *w, const instruction *i, race_access kind, access_window *win)
 {
     uint64_t address[MACHINE_LANES];
     uint32_t rows = row_lanes(i);
-    access_window win;
     ptx_space space = PTX_SHARED;
 
-    if (!matrix_whole(w, i, mask, "ldmatrix") ||
-        !access_addresses(w, i, i->o[i->results], rows, 16, address) ||
-        access_open(w, i, address, rows, 16, &space, &win) != rows) {
-        return;
+    if (!access_addresses(w, i, i->o[i->results], rows, 16, address) ||
+        access_open(w, i, address, rows, 16, &space, win) != rows) {
+        return false;
     }
-    win.dense = false;
-    if (!access_unmarked(w, i, rows, 16, &win) ||
-        !access_ordered(w, i, rows, 16, space, &win, address, RACE_READ_TOGETHER)) {
-        return;
+    win->dense = false;
+    if (!access_unmarked(w, i, rows, 16, win) ||
+        !access_ordered(w, i, rows, 16, space, win, address, kind)) {
+        return false;
     }
     access_count_matrix(w, address, rows);
+    return true;
+}
+
+void exec_ldmatrix(warp *w, const instruction *i, uint32_t mask)
+{
+    access_window win;
+
+    if (!matrix_whole(w, i, mask, "ldmatrix") || !open_rows(w, i, RACE_READ_TOGETHER, &win)) {
+        return;
+    }
     for (uint32_t m = 0; m < i->elements; m++) {
         uint32_t *d = machine_r32(w, i->o[m]);
         uint32_t bad = i->kind == 0 ? spread(i, win.at + 8 * m, &win, d)
@@ -125,25 +135,14 @@ static void gather(const warp *w, const instruction *i, const uint64_t *rows,
 
 void exec_stmatrix(warp *w, const instruction *i, uint32_t mask)
 {
-    uint64_t address[MACHINE_LANES];
-    uint32_t rows = row_lanes(i);
     access_window win;
-    ptx_space space = PTX_SHARED;
 
-    if (!matrix_whole(w, i, mask, "stmatrix") ||
-        !access_addresses(w, i, i->o[0], rows, 16, address) ||
-        access_open(w, i, address, rows, 16, &space, &win) != rows) {
-        return;
-    }
-    win.dense = false;
-    if (!access_unmarked(w, i, rows, 16, &win) ||
-        !access_ordered(w, i, rows, 16, space, &win, address, RACE_WRITE)) {
+    if (!matrix_whole(w, i, mask, "stmatrix") || !open_rows(w, i, RACE_WRITE, &win)) {
         return;
     }
     if (win.owner != w->cta) {
         w->cta->cluster->changes++;
     }
-    access_count_matrix(w, address, rows);
     for (uint32_t m = 0; m < i->elements; m++) {
         gather(w, i, win.at + 8 * m, &win, i->o[1 + m]);
     }

@@ -1,7 +1,6 @@
 /* fault_case.c - runs one: see the header. */
 #include "tests/emulator/fault_case.h"
 
-#include <check.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -69,7 +68,7 @@ void fault_case_is_told(const fault_case *c)
     ptx_bench_close(&b);
 }
 
-void fault_case_twin_passes(const fault_case *c)
+static void twin_passes(const fault_case *c)
 {
     ptx_bench b;
 
@@ -90,7 +89,7 @@ void fault_case_twin_passes_once(const fault_case *c)
     ptx_bench_close(&b);
 }
 
-void fault_case_never_passes(const fault_case *c)
+static void never_passes(const fault_case *c)
 {
     ptx_bench b;
 
@@ -99,4 +98,37 @@ void fault_case_never_passes(const fault_case *c)
                       c->name, (unsigned long long)n / 2, (unsigned long long)n % 2);
         ptx_bench_close(&b);
     }
+}
+
+static const fault_case *table;
+
+START_TEST(a_kernel_that_breaks_a_rule_is_told_which)
+{
+    fault_case_is_told(&table[_i]);
+}
+END_TEST
+
+START_TEST(its_twin_passes_under_every_order_of_warps_and_both_timings)
+{
+    twin_passes(&table[_i]);
+}
+END_TEST
+
+START_TEST(a_kernel_that_breaks_a_rule_never_passes)
+{
+    never_passes(&table[_i]);
+}
+END_TEST
+
+TCase *fault_case_tests(const char *name, const fault_case *cases, size_t len)
+{
+    TCase *tests = tcase_create(name);
+
+    table = cases;
+    tcase_set_timeout(tests, 60);
+    tcase_add_loop_test(tests, a_kernel_that_breaks_a_rule_is_told_which, 0, (int)len);
+    tcase_add_loop_test(tests, its_twin_passes_under_every_order_of_warps_and_both_timings, 0,
+                        (int)len);
+    tcase_add_loop_test(tests, a_kernel_that_breaks_a_rule_never_passes, 0, (int)len);
+    return tests;
 }

@@ -12,6 +12,8 @@
 
 #include "tests/emulator/ptx_bench.h"
 
+#include <check.h>
+
 typedef struct fault_case {
     const char *name;
     uint32_t threads, ctas, cluster; /* cluster: CTAs, 0 counts as 1 */
@@ -21,12 +23,13 @@ typedef struct fault_case {
     const char *good;           /* NULL: there is no twin */
 } fault_case;
 
-/* The bad kernel, warps in order, copies at issue: kind, message, line, lane and warp. */
+/* A test of each case (one table a program): the bad kernel, warps in order and copies at issue, is
+ * told by kind, message, line, lane and warp; the good one passes under eight orders of warps and
+ * both timings; the bad one under none of them. */
+TCase *fault_case_tests(const char *name, const fault_case *cases, size_t len);
+
+/* The first of these by itself; and the twin once, in order and at issue. */
 void fault_case_is_told(const fault_case *c);
-/* The good one passes under eight orders of warps and both timings. */
-void fault_case_twin_passes(const fault_case *c);
-void fault_case_twin_passes_once(const fault_case *c); /* in order, at issue */
-/* The bad one does not pass under any of them. */
-void fault_case_never_passes(const fault_case *c);
+void fault_case_twin_passes_once(const fault_case *c);
 
 #endif

@@ -1,5 +1,6 @@
 /* test_exec_alu.c - integer, bit, predicate and float operations over products of edge values,
  * against C that is written from the PTX manual, not from the handlers. */
+#include "tests/emulator/exec_cases.h"
 #include "tests/emulator/ptx_bench.h"
 #include "tests/support/suite.h"
 #include "core/numfmt.h"
@@ -207,19 +208,7 @@ static uint32_t larger(uint32_t a, uint32_t b)
       d[0] = of_f(s > 0 ? (s < 1 ? s : 1) : 0))                                                    \
     X(c57, "mov.b32 {%h0, %h1}, %a0; mov.b32 %d0, {%h1, %h0};" Z, d[0] = a[0] << 16 | a[0] >> 16)
 
-#define FUNCTION(id, ptx, body)                                                                    \
-    static void id(const uint32_t *a, uint32_t *d)                                                 \
-    {                                                                                              \
-        body;                                                                                      \
-    }
-CASES(FUNCTION)
-
-static const struct {
-    const char *ptx;
-    void (*reference)(const uint32_t *a, uint32_t *d);
-} cases[] = {
-#define ROW(id, ptx, body) {ptx, id},
-    CASES(ROW)};
+EXEC_CASES(CASES);
 
 static const uint32_t edges[] = {
     0,          1,          2,          31,         32,         33,         0x7f,       0x80,

@@ -1,5 +1,6 @@
 /* test_exec_rare.c - forms that are seldom used, over products of edge values, against C that is
  * written from the PTX manual, not from the handlers. */
+#include "tests/emulator/exec_cases.h"
 #include "tests/emulator/ptx_bench.h"
 #include "tests/support/suite.h"
 #include "core/numfmt.h"
@@ -269,19 +270,7 @@ static uint32_t toward_zero(uint64_t x, uint64_t y)
           "cvt.u32.u16 %d1, %h4;",                                                                 \
       d[0] = toward_zero(wide(a), wide(a + 2)))
 
-#define FUNCTION(id, ptx, body)                                                                    \
-    static void id(const uint32_t *a, uint32_t *d)                                                 \
-    {                                                                                              \
-        body;                                                                                      \
-    }
-CASES(FUNCTION)
-
-static const struct {
-    const char *ptx;
-    void (*reference)(const uint32_t *a, uint32_t *d);
-} cases[] = {
-#define ROW(id, ptx, body) {ptx, id},
-    CASES(ROW)};
+EXEC_CASES(CASES);
 
 static const uint32_t edges[] = {
     0,          1,          2,          31,         32,         33,         0x7f,       0x80,

@@ -144,24 +144,6 @@ static const fault_case cases[] = {
 };
 /* clang-format on */
 
-START_TEST(a_kernel_that_breaks_a_rule_is_told_which)
-{
-    fault_case_is_told(&cases[_i]);
-}
-END_TEST
-
-START_TEST(its_twin_passes_under_every_order_of_warps_and_both_timings)
-{
-    fault_case_twin_passes(&cases[_i]);
-}
-END_TEST
-
-START_TEST(a_kernel_that_breaks_a_rule_never_passes)
-{
-    fault_case_never_passes(&cases[_i]);
-}
-END_TEST
-
 /* Each round makes new records; the book is swept several times before the end. */
 #define ROUNDS                                                                                     \
     "mov.u32 %r9, 0;\nL:\nst.shared.u32 [%r4], %r9;\nbar.sync 0;\nxor.b32 %r10, %r4, 128;\n"       \
@@ -193,13 +175,8 @@ END_TEST
 
 int main(void)
 {
-    TCase *tests = tcase_create("race");
+    TCase *tests = fault_case_tests("race", cases, ARRAY_LEN(cases));
 
-    tcase_set_timeout(tests, 60);
-    tcase_add_loop_test(tests, a_kernel_that_breaks_a_rule_is_told_which, 0, (int)ARRAY_LEN(cases));
-    tcase_add_loop_test(tests, its_twin_passes_under_every_order_of_warps_and_both_timings, 0,
-                        (int)ARRAY_LEN(cases));
-    tcase_add_loop_test(tests, a_kernel_that_breaks_a_rule_never_passes, 0, (int)ARRAY_LEN(cases));
     tcase_add_test(tests, a_long_run_forgets_what_it_can_and_nothing_else);
     return suite_run("emulator/race", tests);
 }

@@ -144,33 +144,10 @@ START_TEST(a_detector_that_is_said_to_be_tested_here_is)
 }
 END_TEST
 
-START_TEST(a_kernel_that_breaks_a_rule_is_told_which)
-{
-    fault_case_is_told(&cases[_i]);
-}
-END_TEST
-
-START_TEST(its_twin_passes_under_every_order_of_warps_and_both_timings)
-{
-    fault_case_twin_passes(&cases[_i]);
-}
-END_TEST
-
-START_TEST(a_kernel_that_breaks_a_rule_never_passes)
-{
-    fault_case_never_passes(&cases[_i]);
-}
-END_TEST
-
 int main(void)
 {
-    TCase *tests = tcase_create("sanitizers");
+    TCase *tests = fault_case_tests("sanitizers", cases, ARRAY_LEN(cases));
 
-    tcase_set_timeout(tests, 60);
-    tcase_add_loop_test(tests, a_kernel_that_breaks_a_rule_is_told_which, 0, (int)ARRAY_LEN(cases));
-    tcase_add_loop_test(tests, its_twin_passes_under_every_order_of_warps_and_both_timings, 0,
-                        (int)ARRAY_LEN(cases));
-    tcase_add_loop_test(tests, a_kernel_that_breaks_a_rule_never_passes, 0, (int)ARRAY_LEN(cases));
     tcase_add_loop_test(tests, a_detector_that_is_said_to_be_tested_here_is, 0,
                         (int)ARRAY_LEN(detectors));
     return suite_run("emulator/sanitizers", tests);
