@@ -125,17 +125,21 @@ static hone_status load(bench *b, const char *file, const char *name, CUfunction
                  error);
 }
 
+typedef struct geometry {
+    unsigned grid[2], block, shared;
+} geometry;
+
 /* CPU seconds of a launch, and what it counted. */
-static hone_status timed_launch(bench *b, CUfunction f, unsigned grid, unsigned block,
-                                void **params, double *seconds, hone_emu_counters *counters,
-                                hone_error *error)
+static hone_status timed_launch(bench *b, CUfunction f, const geometry *g, void **params,
+                                double *seconds, hone_emu_counters *counters, hone_error *error)
 {
     hone_status status = HONE_OK;
     hone_emu_fault fault = {0};
     struct timespec begin, end;
 
     clock_gettime(CLOCK_THREAD_CPUTIME_ID, &begin);
-    CUresult result = b->driver->cuLaunchKernel(f, grid, 1, 1, block, 1, 1, 0, NULL, params, NULL);
+    CUresult result = b->driver->cuLaunchKernel(f, g->grid[0], g->grid[1], 1, g->block, 1, 1,
+                                                g->shared, NULL, params, NULL);
     clock_gettime(CLOCK_THREAD_CPUTIME_ID, &end);
     if (result != CUDA_SUCCESS) {
         b->driver->emu->last_fault(b->device, &fault, NULL);
@@ -163,24 +167,43 @@ static double median(double values[ROUNDS])
 
 /* ---- Thread instructions ------------------------------------------------------------------- */
 
-static hone_status bench_instructions(bench *b, hone_error *error)
+/* Times a kernel with memory checks and with all. */
+static hone_status rate(bench *b, CUfunction f, const geometry *g, void **params, const char *name,
+                        const double bars[2], hone_error *error)
 {
     static const struct {
         const char *name;
-        int checks;
-        double bar;
-    } rows[] = {
-        {"kv_quant, memory checks", HONE_EMU_CHECK_MEMORY, 1.0},
-        {"kv_quant, all checks", HONE_EMU_CHECK_ALL, 0.5},
-    };
+        int mask;
+    } checks[] = {{"memory checks", HONE_EMU_CHECK_MEMORY}, {"all checks", HONE_EMU_CHECK_ALL}};
+    hone_status status = HONE_OK;
+    double seconds[ARRAY_LEN(checks)][ROUNDS] = {{0}};
+    hone_emu_counters n = {0};
+    char text[64];
+
+    for (int round = 0; round < ROUNDS; round++) {
+        for (size_t i = 0; i < ARRAY_LEN(checks); i++) {
+            TRY(b->driver->emu->set_checks(b->device, checks[i].mask, error));
+            TRY(timed_launch(b, f, g, params, &seconds[i][round], &n, error));
+        }
+    }
+    for (size_t i = 0; i < ARRAY_LEN(checks); i++) {
+        snprintf(text, sizeof text, "%s, %s", name, checks[i].name);
+        add_row(b, text, (double)n.thread_instructions / median(seconds[i]) * 1e-9,
+                "G thread-instr/s", bars[i] > 0 ? BAR_LEAST : BAR_NONE, bars[i]);
+    }
+done:
+    return status;
+}
+
+static hone_status bench_quantiser(bench *b, hone_error *error)
+{
     hone_status status = HONE_OK;
     driver *d = b->driver;
     CUfunction f = NULL;
     CUdeviceptr in = 0, out = 0, scales = 0;
     uint32_t count = ROWS;
-    double seconds[ARRAY_LEN(rows)][ROUNDS] = {{0}};
-    hone_emu_counters n = {0};
     void *params[] = {&in, &out, &scales, &count};
+    const geometry g = {{64, 1}, CTA, 0};
 
     TRY(use_device(b, "NVIDIA H20", error));
     TRY(load(b, "ptx/kv_quant.ptx", "kv_quant", &f, error));
@@ -188,20 +211,30 @@ static hone_status bench_instructions(bench *b, hone_error *error)
     TRY(check(b, d->cuMemAlloc(&out, ROWS * 512), "cuMemAlloc", error));
     TRY(check(b, d->cuMemAlloc(&scales, ROWS * 16), "cuMemAlloc", error));
     TRY(check(b, d->cuMemsetD32(in, 0x3fa0c012, ROWS * 256), "cuMemsetD32", error));
-    for (int round = 0; round < ROUNDS; round++) {
-        for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-            TRY(d->emu->set_checks(b->device, rows[i].checks, error));
-            TRY(timed_launch(b, f, 64, CTA, params, &seconds[i][round], &n, error));
-        }
-    }
-    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-        add_row(b, rows[i].name, (double)n.thread_instructions / median(seconds[i]) * 1e-9,
-                "G thread-instr/s", BAR_LEAST, rows[i].bar);
-    }
+    TRY(rate(b, f, &g, params, "kv_quant", (double[]){1.0, 0.5}, error));
 done:
     d->cuMemFree(in);
     d->cuMemFree(out);
     d->cuMemFree(scales);
+    return status;
+}
+
+static hone_status bench_shared(bench *b, hone_error *error)
+{
+    hone_status status = HONE_OK;
+    driver *d = b->driver;
+    CUfunction f = NULL;
+    CUdeviceptr out = 0;
+    int32_t rounds = 1000;
+    void *params[] = {&out, &rounds};
+    const geometry g = {{8, 1}, CTA, 0};
+
+    TRY(use_device(b, "NVIDIA H20", error));
+    TRY(load(b, "ptx/shared_loop.ptx", "shared_loop", &f, error));
+    TRY(check(b, d->cuMemAlloc(&out, 8 * CTA * 4), "cuMemAlloc", error));
+    TRY(rate(b, f, &g, params, "shared memory", (double[]){0, 0}, error));
+done:
+    d->cuMemFree(out);
     return status;
 }
 
@@ -223,42 +256,165 @@ static const struct {
      3, 10},
 };
 
-static hone_status bench_product(bench *b, size_t which, hone_error *error)
+/* Times a kernel in both modes, with all checks. bars: of hw and of fast; 0: none. */
+static hone_status compare_modes(bench *b, CUfunction f, const geometry *g, void **params,
+                                 hone_emu_mma kind, const char *text, const double bars[2],
+                                 hone_error *error)
 {
     static const hone_emu_arithmetic modes[] = {HONE_EMU_HW, HONE_EMU_FAST};
+    hone_status status = HONE_OK;
+    driver *d = b->driver;
+    double seconds[ARRAY_LEN(modes)][ROUNDS] = {{0}}, ratios[ROUNDS];
+    hone_emu_counters n = {0};
+    char name[64];
+
+    TRY(d->emu->set_checks(b->device, HONE_EMU_CHECK_ALL, error));
+    for (int round = 0; round < ROUNDS; round++) {
+        for (size_t i = 0; i < ARRAY_LEN(modes); i++) {
+            TRY(d->emu->set_arithmetic(b->device, modes[i], error));
+            TRY(timed_launch(b, f, g, params, &seconds[i][round], &n, error));
+        }
+        ratios[round] = seconds[0][round] / seconds[1][round];
+    }
+    for (size_t i = 0; i < ARRAY_LEN(modes); i++) {
+        snprintf(name, sizeof name, "%s, %s", text, i == 0 ? "hw" : "fast");
+        add_row(b, name, (double)n.tensor_macs[kind] / median(seconds[i]) * 1e-9, "G MAC/s",
+                bars[i] > 0 ? BAR_LEAST : BAR_NONE, bars[i]);
+    }
+    snprintf(name, sizeof name, "%s, hw over fast", text);
+    add_row(b, name, median(ratios), "times as long", BAR_MOST, 3);
+done:
+    return status;
+}
+
+static hone_status bench_product(bench *b, size_t which, hone_error *error)
+{
     hone_status status = HONE_OK;
     driver *d = b->driver;
     CUfunction f = NULL;
     CUdeviceptr out = 0;
     uint32_t steps = products[which].steps;
-    double seconds[ARRAY_LEN(modes)][ROUNDS] = {{0}}, ratios[ROUNDS];
-    hone_emu_counters n = {0};
     void *params[] = {&out, &steps};
-    char name[64];
+    const geometry g = {{products[which].ctas, 1}, products[which].threads, 0};
 
     TRY(use_device(b, products[which].gpu, error));
     TRY(load(b, products[which].file, products[which].kernel, &f, error));
-    TRY(check(b, d->cuMemAlloc(&out, products[which].ctas * products[which].threads * 4),
-              "cuMemAlloc", error));
-    TRY(d->emu->set_checks(b->device, HONE_EMU_CHECK_ALL, error));
-    for (int round = 0; round < ROUNDS; round++) {
-        for (size_t i = 0; i < ARRAY_LEN(modes); i++) {
-            TRY(d->emu->set_arithmetic(b->device, modes[i], error));
-            TRY(timed_launch(b, f, products[which].ctas, products[which].threads, params,
-                             &seconds[i][round], &n, error));
-        }
-        ratios[round] = seconds[0][round] / seconds[1][round];
-    }
-    for (size_t i = 0; i < ARRAY_LEN(modes); i++) {
-        double macs = (double)n.tensor_macs[products[which].kind];
-        snprintf(name, sizeof name, "%s, %s", products[which].text, i == 0 ? "hw" : "fast");
-        double bar = i == 0 ? products[which].hw : products[which].fast;
-        add_row(b, name, macs / median(seconds[i]) * 1e-9, "G MAC/s",
-                bar > 0 ? BAR_LEAST : BAR_NONE, bar);
-    }
-    snprintf(name, sizeof name, "%s, hw over fast", products[which].text);
-    add_row(b, name, median(ratios), "times as long", BAR_MOST, 3);
+    TRY(check(b, d->cuMemAlloc(&out, g.grid[0] * g.block * 4), "cuMemAlloc", error));
+    TRY(compare_modes(b, f, &g, params, products[which].kind, products[which].text,
+                      (double[]){products[which].hw, products[which].fast}, error));
 done:
+    d->cuMemFree(out);
+    return status;
+}
+
+/* ---- Whole GEMMs by TMA, mbarriers and wgmma ----------------------------------------------- */
+
+enum { GEMM_M = 256, GEMM_N = 256, GEMM_K = 2048 };
+
+/* Boxes of rows of 128 bytes out of a matrix. */
+static hone_status map_of(const bench *b, CUtensorMapDataType type, unsigned size, CUdeviceptr at,
+                          unsigned cols, unsigned rows, unsigned box_rows, CUtensorMap *out,
+                          hone_error *error)
+{
+    const cuuint64_t dims[] = {cols, rows}, pitch[] = {(cuuint64_t)cols * size};
+    const cuuint32_t box[] = {128 / size, box_rows}, steps[] = {1, 1};
+
+    return check(b,
+                 b->driver->cuTensorMapEncodeTiled(
+                     out, type, 2, (void *)(uintptr_t)at, dims, pitch, box, steps,
+                     CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
+                     CU_TENSOR_MAP_L2_PROMOTION_L2_128B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE),
+                 "cuTensorMapEncodeTiled", error);
+}
+
+static hone_status open_gemm(bench *b, const char *file, const char *name, unsigned shared,
+                             CUfunction *f, hone_error *error)
+{
+    hone_status status = HONE_OK;
+
+    TRY(use_device(b, "NVIDIA H20", error));
+    TRY(load(b, file, name, f, error));
+    TRY(check(b,
+              b->driver->cuFuncSetAttribute(*f, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+                                            (int)shared),
+              "cuFuncSetAttribute", error));
+done:
+    return status;
+}
+
+/* Floats that are neither all the same nor far apart, of any format. */
+static hone_status fill(const bench *b, CUdeviceptr at, size_t bytes, hone_error *error)
+{
+    hone_status status = HONE_OK;
+    uint32_t *words = malloc(bytes);
+
+    for (size_t n = 0; words != NULL && n < bytes / 4; n++) {
+        words[n] = ((uint32_t)n * UINT32_C(2654435761) & 0x07830783) ^ 0x3c383c38;
+    }
+    TRY(words != NULL ? check(b, b->driver->cuMemcpyHtoD(at, words, bytes), "cuMemcpyHtoD", error)
+                      : status_set(error, HONE_NO_MEMORY, "bench_emulator", 0, "a matrix"));
+done:
+    free(words);
+    return status;
+}
+
+static hone_status bench_gemm_fp8(bench *b, hone_error *error)
+{
+    const geometry g = {{4, 1}, 384, 3 * (128 + 64) * 128 + 2 * 64 * 128 + 48 + 1024};
+    hone_status status = HONE_OK;
+    driver *d = b->driver;
+    CUfunction f = NULL;
+    CUdeviceptr a = 0, right = 0, out = 0, scales = 0;
+    CUtensorMap map_a, map_b, map_d;
+    int m = GEMM_M, n = GEMM_N, k = GEMM_K;
+    void *params[] = {&map_a, &map_b, &map_d, &scales, &scales, &m, &n, &k};
+
+    TRY(open_gemm(b, "ptx/gemm_fp8.ptx", "gemm_fp8", g.shared, &f, error));
+    TRY(check(b, d->cuMemAlloc(&a, GEMM_M * GEMM_K), "cuMemAlloc", error));
+    TRY(check(b, d->cuMemAlloc(&right, GEMM_N * GEMM_K), "cuMemAlloc", error));
+    TRY(check(b, d->cuMemAlloc(&out, GEMM_M * GEMM_N * 2), "cuMemAlloc", error));
+    TRY(check(b, d->cuMemAlloc(&scales, GEMM_M * GEMM_K / 128 * 4), "cuMemAlloc", error));
+    TRY(fill(b, a, GEMM_M * GEMM_K, error));
+    TRY(fill(b, right, GEMM_N * GEMM_K, error));
+    TRY(check(b, d->cuMemsetD32(scales, 0x3f800000, GEMM_M * GEMM_K / 128), "cuMemsetD32", error));
+    TRY(map_of(b, CU_TENSOR_MAP_DATA_TYPE_UINT8, 1, a, GEMM_K, GEMM_M, 128, &map_a, error));
+    TRY(map_of(b, CU_TENSOR_MAP_DATA_TYPE_UINT8, 1, right, GEMM_K, GEMM_N, 64, &map_b, error));
+    TRY(map_of(b, CU_TENSOR_MAP_DATA_TYPE_BFLOAT16, 2, out, GEMM_N, GEMM_M, 64, &map_d, error));
+    TRY(compare_modes(b, f, &g, params, HONE_EMU_MMA_FP8, "GEMM e4m3, TMA and wgmma",
+                      (double[]){0, 0}, error));
+done:
+    d->cuMemFree(a);
+    d->cuMemFree(right);
+    d->cuMemFree(out);
+    d->cuMemFree(scales);
+    return status;
+}
+
+static hone_status bench_gemm_bf16(bench *b, hone_error *error)
+{
+    const geometry g = {{GEMM_M / 64, GEMM_N / 128}, 128, 2 * 3 * 8192 + 16 + 1024};
+    hone_status status = HONE_OK;
+    driver *d = b->driver;
+    CUfunction f = NULL;
+    CUdeviceptr a = 0, right = 0, out = 0;
+    CUtensorMap map_a, map_b;
+    int m = GEMM_M, n = GEMM_N, k = GEMM_K / 2;
+    void *params[] = {&map_a, &map_b, &out, &m, &n, &k};
+
+    TRY(open_gemm(b, "ptx/gemm_bf16.ptx", "gemm_bf16", g.shared, &f, error));
+    TRY(check(b, d->cuMemAlloc(&a, GEMM_M * GEMM_K), "cuMemAlloc", error));
+    TRY(check(b, d->cuMemAlloc(&right, GEMM_N * GEMM_K), "cuMemAlloc", error));
+    TRY(check(b, d->cuMemAlloc(&out, GEMM_M * GEMM_N * 4), "cuMemAlloc", error));
+    TRY(fill(b, a, GEMM_M * GEMM_K, error));
+    TRY(fill(b, right, GEMM_N * GEMM_K, error));
+    TRY(map_of(b, CU_TENSOR_MAP_DATA_TYPE_BFLOAT16, 2, a, (unsigned)k, GEMM_M, 64, &map_a, error));
+    TRY(map_of(b, CU_TENSOR_MAP_DATA_TYPE_BFLOAT16, 2, right, GEMM_N, (unsigned)k, 64, &map_b,
+               error));
+    TRY(compare_modes(b, f, &g, params, HONE_EMU_MMA_BF16, "GEMM bf16, TMA and MN-major wgmma",
+                      (double[]){0, 0}, error));
+done:
+    d->cuMemFree(a);
+    d->cuMemFree(right);
     d->cuMemFree(out);
     return status;
 }
@@ -276,10 +432,13 @@ int main(int argc, char **argv)
     }
     setenv("HONE_EMU_PATH", HONE_EMU_FILE, 0);
     TRY(driver_open_emulator(&b.driver, &error));
-    TRY(bench_instructions(&b, &error));
+    TRY(bench_quantiser(&b, &error));
+    TRY(bench_shared(&b, &error));
     for (size_t i = 0; i < ARRAY_LEN(products); i++) {
         TRY(bench_product(&b, i, &error));
     }
+    TRY(bench_gemm_fp8(&b, &error));
+    TRY(bench_gemm_bf16(&b, &error));
     holds = report(&b, json);
 done:
     if (status != HONE_OK) {

@@ -223,6 +223,27 @@ START_TEST(a_copy_carries_validity_along)
 }
 END_TEST
 
+START_TEST(an_allocation_is_known_to_be_all_written)
+{
+    uint64_t a = allocate(64), b = allocate(64), value[8] = {0};
+    const memory_range *first = memory_find(memory, a), *second = memory_find(memory, b);
+    ck_assert_int_eq(memory_write(memory, a, value, 63, NULL), HONE_OK);
+    ck_assert(!first->whole);
+    ck_assert_int_eq(memory_write(memory, a, value, 64, NULL), HONE_OK);
+    ck_assert(first->whole);
+    ck_assert_int_eq(memory_copy(memory, b, a, 64, NULL), HONE_OK);
+    ck_assert(second->whole);
+    memory_forget_whole(memory);
+    ck_assert(!first->whole && !second->whole);
+    ck_assert_int_eq(memory_fill(memory, a, 0, 4, 16, NULL), HONE_OK);
+    ck_assert(first->whole);
+    second = memory_find(memory, allocate(64));
+    ck_assert_int_eq(memory_copy(memory, a, second->begin, 8, NULL), HONE_OK);
+    ck_assert(!first->whole);
+    ck_assert_uint_eq(first->shadow[0], 0);
+}
+END_TEST
+
 START_TEST(host_memory_is_reached_at_its_own_address_until_it_is_released)
 {
     uint8_t *host = malloc(100);
@@ -268,6 +289,7 @@ int main(void)
     tcase_add_loop_test(tests, a_fill_writes_its_pattern_and_marks_it_written, 0, 3);
     tcase_add_test(tests, a_fill_that_is_misaligned_or_overflows_is_refused);
     tcase_add_test(tests, a_copy_carries_validity_along);
+    tcase_add_test(tests, an_allocation_is_known_to_be_all_written);
     tcase_add_test(tests, host_memory_is_reached_at_its_own_address_until_it_is_released);
     tcase_add_test(tests, a_capacity_of_nothing_is_refused);
     return suite_run("emulator/memory", tests);
