@@ -158,8 +158,7 @@ static inline float math_saturate(float x)
                       : math_float(math_bits(x) & (x == 0.0f ? 0 : UINT32_MAX));
 }
 
-/* float to integer: truncated (callers round first), clamped; NaN 0, or the top bit for 64-bit
- * results */
+/* float to integer: truncated (callers round first), clamped; `nan` for NaN */
 static inline int64_t math_to_signed(double x, int64_t low, int64_t high, int64_t nan)
 {
     return x != x ? nan : x >= (double)high ? high : x <= (double)low ? low : (int64_t)x;

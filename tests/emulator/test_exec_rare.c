@@ -135,6 +135,19 @@ static uint32_t toward_zero(uint64_t x, uint64_t y)
     return of_f(narrow);
 }
 
+static double number(uint64_t bits)
+{
+    double x;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+/* Truncated and clamped; a double's NaN gives the top bit, 1 << (width - 1). */
+static int64_t within(double x, int64_t low, int64_t high)
+{
+    int64_t top = low < 0 ? low : high / 2 + 1;
+    return x != x ? top : x >= (double)high ? high : x <= (double)low ? low : (int64_t)x;
+}
+
 #define S32(x) ((int32_t)(x))
 #define X64    "mov.b64 %x0, {%a0, %a1}; mov.b64 %x1, {%a2, %a3}; "
 #define Y64    " mov.b64 {%d0, %d1}, %x2;"
@@ -268,7 +281,16 @@ static uint32_t toward_zero(uint64_t x, uint64_t y)
     X(k33,                                                                                         \
       X64 "fma.rz.f64 %x2, %x0, %x1, %x0; cvt.rz.f32.f64 %d0, %x2; cvt.rp.f16.bf16 %h4, %h0; "     \
           "cvt.u32.u16 %d1, %h4;",                                                                 \
-      d[0] = toward_zero(wide(a), wide(a + 2)))
+      d[0] = toward_zero(wide(a), wide(a + 2)))                                                    \
+    X(k34, X64 "cvt.rzi.s32.f64 %d0, %x0; cvt.rzi.u32.f64 %d1, %x1;", double x = number(wide(a));  \
+      double y = number(wide(a + 2)); d[0] = (uint32_t)within(x, INT32_MIN, INT32_MAX);            \
+      d[1] = (uint32_t)within(y, 0, UINT32_MAX))                                                   \
+    X(k35,                                                                                         \
+      X64 "cvt.rni.s16.f64 %h4, %x0; cvt.s32.s16 %d0, %h4; cvt.rni.u16.f64 %h5, %x1; "             \
+          "cvt.u32.u16 %d1, %h5;",                                                                 \
+      double x = nearbyint(number(wide(a)));                                                       \
+      double y = nearbyint(number(wide(a + 2))); d[0] = (uint32_t)within(x, INT16_MIN, INT16_MAX); \
+      d[1] = (uint32_t)within(y, 0, UINT16_MAX))
 
 EXEC_CASES(CASES);
 
