@@ -54,7 +54,9 @@ static const struct argp_option own_options[] = {
     {"schedules", KEY_SCHEDULES, "N", 0, "seeds that check tries, each with both timings (8)", 0},
     {"arithmetic", KEY_ARITHMETIC, "MODE", 0, "of matrix products: exact, fast, hw (hw)", 0},
     {"checks", KEY_CHECKS, "LIST", 0,
-     "uninitialised, barriers, async, proxy, races, global-races; memory, all, none (all)", 0},
+     "uninitialised, barriers, async, proxy, races, global-races, strict; memory, all (but for "
+     "strict), none (all)",
+     0},
     {"timing", KEY_TIMING, "WHEN", 0, "asynchronous copies happen at issue or latest (issue)", 0},
     {"rows", KEY_ROWS, "N", 0, "lines that profile shows, 0: all (20)", 0},
     {0},
@@ -70,6 +72,7 @@ static const launch_word checks[] = {
     {"proxy", HONE_EMU_CHECK_PROXY},
     {"races", HONE_EMU_CHECK_RACES},
     {"global-races", HONE_EMU_CHECK_GLOBAL_RACES},
+    {"strict", HONE_EMU_CHECK_STRICT},
     {"memory", HONE_EMU_CHECK_MEMORY},
     {"all", HONE_EMU_CHECK_ALL},
     {"none", 0},

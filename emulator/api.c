@@ -48,10 +48,10 @@ static hone_status set_schedule(int device, uint64_t seed, hone_error *error)
 static hone_status set_checks(int device, int checks, hone_error *error)
 {
     shim_device *d = NULL;
-    if (checks < 0 || checks > HONE_EMU_CHECK_ALL) {
+    if (checks < 0 || checks > (HONE_EMU_CHECK_ALL | HONE_EMU_CHECK_STRICT)) {
         return status_set(error, HONE_BAD_ARGUMENT, NULL, 0,
                           "checks %d; they are a mask of hone_emu_check, 0 to %d", checks,
-                          HONE_EMU_CHECK_ALL);
+                          HONE_EMU_CHECK_ALL | HONE_EMU_CHECK_STRICT);
     }
     hone_status status = lock_device(device, &d, error);
     if (status == HONE_OK) {

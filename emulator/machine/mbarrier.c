@@ -265,13 +265,13 @@ bool mbarrier_passed(const mbarrier_actor *a, const mbarrier *b, uint64_t state,
     return b->phase != phase;
 }
 
-/* Which phase a parity means cannot be told, except where the same lane has asked before and was
- * refused: it asks for that one still. */
+/* Which phase a parity means cannot be told, except where the same lane has asked at the same place
+ * before and was refused: it asks for that one still. */
 bool mbarrier_passed_parity(const mbarrier_actor *a, mbarrier *b, uint32_t parity, bool *bad)
 {
     mbarrier_waiter *waiter = &b->waiters[a->w->index];
     uint32_t lane = UINT32_C(1) << a->lane;
-    bool again = (waiter->lanes & lane) != 0 && (waiter->phase & 1) == parity;
+    bool again = (waiter->lanes & lane) != 0 && (waiter->phase & 1) == parity && waiter->i == a->i;
 
     *bad = again && b->phase - waiter->phase > 1 && machine_checks(a->w, HONE_EMU_CHECK_BARRIERS);
     if (*bad) {
@@ -284,8 +284,10 @@ bool mbarrier_passed_parity(const mbarrier_actor *a, mbarrier *b, uint32_t parit
         waiter->lanes &= ~lane;
         return true;
     }
-    waiter->lanes = waiter->phase == b->phase ? waiter->lanes | lane : lane;
+    bool with_others = waiter->phase == b->phase && waiter->i == a->i;
+    waiter->lanes = with_others ? waiter->lanes | lane : lane;
     waiter->phase = b->phase;
+    waiter->i = a->i;
     return false;
 }
 

@@ -13,9 +13,10 @@
  * the mbarrier object). */
 enum { MBARRIER_LIMIT = (1 << 20) - 1, MBARRIER_BYTES = 8, MBARRIER_WARPS = 32 };
 
-/* Lanes of a warp of its CTA that asked for a phase before it was over. */
+/* Lanes of a warp of its CTA that asked for a phase before it was over, and where. */
 typedef struct mbarrier_waiter {
     uint32_t lanes, phase;
+    const instruction *i;
 } mbarrier_waiter;
 
 typedef struct mbarrier {

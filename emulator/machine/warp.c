@@ -228,10 +228,29 @@ static bool park(warp *w, group *g, uint32_t mask)
     return false;
 }
 
+/* Strict: lanes that have exited are wanted as well. True, and a fault, when some have. */
+static bool refuse_exited(warp *w, const instruction *i)
+{
+    const uint32_t *block = w->run->launch->block;
+    uint32_t threads = block[0] * block[1] * block[2] - w->index * MACHINE_LANES;
+    uint32_t all = threads >= MACHINE_LANES ? MACHINE_ALL : (UINT32_C(1) << threads) - 1;
+
+    if (w->live == all || !machine_checks(w, HONE_EMU_CHECK_STRICT)) {
+        return false;
+    }
+    machine_fault(w, i, machine_lowest(w->live), 0, FAULT_BARRIER_DIVERGENCE,
+                  "strict: lanes %08x of the warp are here, lanes %08x have exited", w->live,
+                  all & ~w->live);
+    return true;
+}
+
 static bool flow_aligned(warp *w, const instruction *i, group *g, uint32_t mask)
 {
     if (mask != 0 && mask != w->live) {
         return park(w, g, mask);
+    }
+    if (mask != 0 && refuse_exited(w, i)) {
+        return false;
     }
     w->parked &= ~g->mask;
     g->pc++;
@@ -246,6 +265,9 @@ static bool flow_barrier(warp *w, const instruction *i, group *g, uint32_t mask)
 {
     if (mask != 0 && mask != w->live && (i->elements & BAR_ANY_LANES) == 0) {
         return park(w, g, mask);
+    }
+    if (mask != 0 && (i->elements & BAR_ANY_LANES) == 0 && refuse_exited(w, i)) {
+        return false;
     }
     w->parked &= ~g->mask;
     g->pc++;

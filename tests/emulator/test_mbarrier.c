@@ -95,9 +95,9 @@ static const struct {
           "[%r1+64];\nmbarrier.test_wait.shared::cta.b64 %p1, [%r1+64], %x1;",
      "mbarrier at 64: phase skipped: the wait is for phase 0, and phase 2 goes on", 3, 0, 1},
     {"a lane that was refused, and finds its phase and the next one over",
-     INIT "1;\n" WAIT "0;\nmbarrier.arrive.shared::cta.b64 _, [%r1+64];\nmbarrier.arrive.shared::"
-          "cta.b64 _, [%r1+64];\n" WAIT "0;",
-     "mbarrier at 64: phase skipped: the lane waited for phase 0, and phase 2 goes on", 4, 0, 1},
+     INIT "1;\nAGAIN: " WAIT "0;\nmbarrier.arrive.shared::cta.b64 _, [%r1+64];\n"
+          "mbarrier.arrive.shared::cta.b64 _, [%r1+64]; bra AGAIN;",
+     "mbarrier at 64: phase skipped: the lane waited for phase 0, and phase 2 goes on", 1, 0, 1},
     {"bytes still missing at the end",
      INIT "1;\nmbarrier.arrive.expect_tx.shared::cta.b64 _, [%r1+64], 4096;",
      "mbarrier at 64: its CTA ends with 4096 bytes of phase 0 missing", 0, 0, 1},

@@ -182,6 +182,49 @@ START_TEST(with_checks_off_unwritten_memory_is_no_fault_but_bounds_still_are)
 }
 END_TEST
 
+/* Half of the last warp has exited at a barrier: the manual lets it, strict does not; lanes that a
+ * block never had are no such. */
+START_TEST(strict_barriers_want_lanes_that_have_exited_too)
+{
+    static const struct {
+        const char *body;
+        uint32_t threads;
+        hone_status strict;
+    } kernels[] = {
+        {"setp.ge.u32 %p1, %r0, 48;\n@%p1 ret;\nbar.sync 0;", 64, HONE_WRONG},
+        {"setp.ge.u32 %p1, %r0, 48;\n@%p1 ret;\nbarrier.sync 0;", 64, HONE_OK},
+        {"setp.ge.u32 %p1, %r0, 32;\n@%p1 ret;\nbar.sync 0;", 64, HONE_OK},
+        {"bar.sync 0;", 48, HONE_OK},
+        {"bar.sync 0;\nsetp.ge.u32 %p1, %r0, 48;\n@%p1 ret;\nmov.u32 %r1, 1;", 64, HONE_OK},
+    };
+    char text[4096];
+
+    snprintf(text, sizeof text, "%s%s\nret;\n}\n", HEAD, kernels[_i / 2].body);
+    for (int strict = 0; strict < 2; strict++) {
+        hone_status want = strict ? kernels[_i / 2].strict : HONE_OK;
+        uint64_t none = 0;
+        ptx_bench b;
+        ptx_bench_open(&b);
+        b.launch.schedule_seed = (uint64_t)_i % 2;
+        b.launch.checks = HONE_EMU_CHECK_ALL | (strict ? HONE_EMU_CHECK_STRICT : 0);
+        ck_assert_msg(ptx_bench_load(&b, text) == HONE_OK, "%s", b.error.message);
+        hone_status got =
+            ptx_bench_run(&b, "k", (uint32_t[]){1, 1, 1},
+                          (uint32_t[]){kernels[_i / 2].threads, 1, 1}, (void *[]){&none, &none});
+        ck_assert_msg(got == want, "%s, strict %d: %s", kernels[_i / 2].body, strict,
+                      b.error.message);
+        if (want != HONE_OK) {
+            ck_assert_str_eq(b.fault.kind, "barrier-divergence");
+            ck_assert_str_eq(b.fault.message, "strict: lanes 0000ffff of the warp are here, lanes "
+                                              "ffff0000 have exited");
+            ck_assert_int_eq(b.fault.ptx_line, LINE + 2);
+            ck_assert_int_eq(b.fault.warp, 1);
+        }
+        ptx_bench_close(&b);
+    }
+}
+END_TEST
+
 START_TEST(a_fault_names_its_warp_and_cta)
 {
     ptx_bench b;
@@ -212,6 +255,7 @@ int main(void)
     tcase_add_loop_test(tests, a_wrong_kernel_is_caught_where_it_is_wrong_and_a_right_one_passes, 0,
                         (int)ARRAY_LEN(cases));
     tcase_add_test(tests, with_checks_off_unwritten_memory_is_no_fault_but_bounds_still_are);
+    tcase_add_loop_test(tests, strict_barriers_want_lanes_that_have_exited_too, 0, 10);
     tcase_add_test(tests, a_fault_names_its_warp_and_cta);
     return suite_run("emulator/ptx_faults", tests);
 }
