@@ -64,7 +64,12 @@ static bool read_scale(warp *w, const instruction *i, uint32_t operand, bool *ou
 static bool refuse_registers(warp *w, const uint32_t *operands, uint32_t len, const char *what,
                              const instruction *i)
 {
+    uint32_t poison = 0;
+
     for (uint32_t n = 0; w->tainted && n < len; n++) {
+        poison |= *machine_poison(w, operands[n]);
+    }
+    for (uint32_t n = 0; poison != 0 && n < len; n++) {
         if (taint_refuse(w, i, operands[n], MACHINE_ALL, what)) {
             return true;
         }

@@ -49,6 +49,19 @@ static uint32_t end_of(const wgmma_matrix *m, uint32_t first, uint32_t blocks)
     return end;
 }
 
+/* No less than that, and cheap: the swizzle stays in its row of the pattern. */
+static uint32_t bound_of(const wgmma_matrix *m, uint32_t first, uint32_t blocks)
+{
+    uint32_t end = 0;
+
+    for (uint32_t corner = 0; corner < 4; corner++) {
+        uint32_t at = core_at(m, corner & 1 ? first + blocks - 1 : first, corner >> 1);
+        end = at > end ? at : end;
+    }
+    end += 7 * 16 * m->width + 16;
+    return (end + PATTERN_ROW - 1) / PATTERN_ROW * PATTERN_ROW;
+}
+
 bool wgmma_matrix_open(warp *w, const instruction *i, uint64_t descriptor, bool across, char name,
                        uint32_t first, uint32_t blocks, wgmma_matrix *out)
 {
@@ -72,7 +85,8 @@ bool wgmma_matrix_open(warp *w, const instruction *i, uint64_t descriptor, bool 
                       m.base);
         return false;
     }
-    uint32_t end = end_of(&m, first, blocks);
+    uint32_t end = bound_of(&m, first, blocks);
+    end = end > w->cta->shared_bytes ? end_of(&m, first, blocks) : 0;
     if (end > w->cta->shared_bytes) {
         machine_fault(w, i, 0, m.start, FAULT_OUT_OF_BOUNDS,
                       "descriptor %016llx of %c reaches to %u; the CTA's shared memory ends at %u",

@@ -30,6 +30,10 @@ static race_page *page_at(race_visit *v, uint64_t at)
     return race_page_ready(s->run, p) ? p : NULL;
 }
 
+static const uint8_t all_lanes[MACHINE_LANES] = {0,  1,  2,  3,  4,  5,  6,  7,  8,  9,  10,
+                                                 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21,
+                                                 22, 23, 24, 25, 26, 27, 28, 29, 30, 31};
+
 /* Lanes of the units from `at` on; a unit that several lanes share is nobody's. */
 static const uint8_t *lanes_of(const race_visit *v, const run_of_lanes *r, uint64_t at,
                                uint32_t units, uint32_t shift, uint8_t lanes[RACE_PAGE])
@@ -43,6 +47,9 @@ static const uint8_t *lanes_of(const race_visit *v, const run_of_lanes *r, uint6
         bool all = v->kind == RACE_READ && (v->together || r->many);
         memset(lanes, all ? RACE_MANY : RACE_NOBODY, units);
         return lanes;
+    }
+    if (each == shift) {
+        return all_lanes + r->lane + (from >> each);
     }
     for (uint32_t n = 0; n < units; n++) {
         lanes[n] = (uint8_t)(r->lane + ((from + (n << shift)) >> each));
@@ -122,6 +129,41 @@ static void note_seen(const race_visit *v, const run_of_lanes *r, uint32_t first
     }
 }
 
+/* The same of units that another lane of this read went to before. */
+static void note_again(const race_visit *v, const run_of_lanes *r, uint32_t first, uint32_t units)
+{
+    uint32_t each = (uint32_t)__builtin_ctz(r->each), shift = v->page->shift;
+
+    if ((v->next_read & RACE_SET) != 0) {
+        note_seen(v, r, first, units);
+        return;
+    }
+    for (uint32_t k = 0; k < units; k++) {
+        uint8_t lane = (uint8_t)(r->lane + (k << shift >> each)),
+                *who = v->page->reader + first + k;
+        *who = *who == lane ? lane : RACE_MANY;
+    }
+}
+
+/* Units of which another lane has made what this one would. */
+static bool touched_before(const race_visit *v, const run_of_lanes *r, uint32_t first, uint32_t end)
+{
+    const race_page *p = v->page;
+    uint32_t differs = 0;
+
+    if (v->kind != RACE_READ || v->together || r->many || v->task != NULL ||
+        (uint32_t)__builtin_ctz(r->each) < p->shift) {
+        return false;
+    }
+    for (uint32_t k = first; k < end; k++) {
+        differs |= (p->write[k] ^ v->next_write) | (p->read[k] ^ v->next_read);
+    }
+    if (differs == 0 && v->owner != NULL) {
+        note_again(v, r, first, end - first);
+    }
+    return differs == 0;
+}
+
 /* Units like those that were seen before, in the same page: most of a strided access. */
 static bool touch_seen(const race_visit *v, const run_of_lanes *r)
 {
@@ -139,7 +181,7 @@ static bool touch_seen(const race_visit *v, const run_of_lanes *r)
         differs |= (p->write[k] ^ v->seen_write) | (p->read[k] ^ v->seen_read);
     }
     if (differs != 0) {
-        return false;
+        return touched_before(v, r, first, end);
     }
     if (v->owner != NULL && v->task == NULL) {
         note_seen(v, r, first, end - first);
@@ -303,67 +345,6 @@ bool race_window(warp *w, const instruction *i, uint32_t mask, uint32_t bytes,
 
 /* ---- Engines ------------------------------------------------------------------------------- */
 
-/* An agent for a bulk operation: one whose last operation the warp knows to be done, so that
- * whoever knows of the new one may be taken to know of that too. */
-static uint32_t bulk_agent(race_state *s, race_warp *r, uint32_t index)
-{
-    for (uint32_t n = 0; n < r->bulk_len; n++) {
-        uint32_t a = r->bulk[n];
-        if (a < r->home->len && r->home->times[a] >= s->agent_time[a]) {
-            return a;
-        }
-    }
-    if (r->bulk_len < RACE_SLOTS && s->agents_len < RACE_AGENTS) {
-        return r->bulk[r->bulk_len++] = race_agent_new(s, AGENT_BULK, index);
-    }
-    r->bulk_next = (r->bulk_next + 1) % (r->bulk_len + (r->bulk_len == 0));
-    return r->bulk_len != 0 ? r->bulk[r->bulk_next] : 0;
-}
-
-/* cp.async and wgmma of a warp are done in their order: an agent each. */
-static uint32_t engine_agent(race_state *s, race_warp *r, uint32_t index, race_engine engine)
-{
-    uint32_t *agent = engine == RACE_COPY ? &r->copy : &r->matrix;
-
-    if (engine == RACE_BULK) {
-        return bulk_agent(s, r, index);
-    }
-    if (*agent == 0) {
-        *agent = race_agent_new(s, engine == RACE_COPY ? AGENT_COPY : AGENT_MATRIX, index);
-    }
-    return *agent;
-}
-
-race_task *race_issue(warp *w, const instruction *i, race_engine engine)
-{
-    race_state *s = w->cta->cluster->races;
-    race_task *t = NULL;
-
-    if (s == NULL) {
-        return NULL;
-    }
-    race_warp *r = race_warp_of(s, w);
-    t = calloc(1, sizeof *t);
-    if (t == NULL) {
-        race_out_of_memory(w->run);
-        return NULL;
-    }
-    t->state = s;
-    t->by = w;
-    t->i = i;
-    t->engine = engine;
-    t->lane = machine_lowest(w->live);
-    t->agent = engine_agent(s, r, w->cta->rank * s->per_cta + w->index, engine);
-    t->time = ++s->agent_time[t->agent];
-    t->view = race_view_take(w->run, r);
-    r->told = true;
-    if (t->view == NULL) {
-        race_task_free(t);
-        return NULL;
-    }
-    return t;
-}
-
 static uint32_t task_record(race_task *t, race_access kind)
 {
     race_state *s = t->state;
@@ -418,47 +399,4 @@ bool race_task_touch(race_task *t, cta *owner, uint64_t at, uint64_t bytes, uint
         race_report(&v, t->lane, v.base, (uint32_t)bytes);
     }
     return good;
-}
-
-void race_task_release(const race_task *t, race_clock **to)
-{
-    if (t == NULL) {
-        return;
-    }
-    if (*to == NULL) {
-        *to = calloc(1, sizeof **to);
-    }
-    if (*to == NULL) {
-        race_out_of_memory(t->state->run);
-        return;
-    }
-    if (race_clock_join(t->state->run, *to, &t->view->clock)) {
-        race_clock_know(t->state, *to, t->agent, t->time);
-    }
-}
-
-void race_task_join(warp *w, const race_task *t)
-{
-    if (t == NULL) {
-        return;
-    }
-    race_warp *r = race_warp_of(t->state, w);
-    if (race_warp_learn(t->state, r, &t->view->clock)) {
-        race_warp_know(t->state, r, t->agent, t->time);
-    }
-}
-
-void race_task_know(warp *w, const race_task *t)
-{
-    if (t != NULL) {
-        race_warp_know(t->state, race_warp_of(t->state, w), t->agent, t->time);
-    }
-}
-
-void race_task_free(race_task *t)
-{
-    if (t != NULL) {
-        race_view_drop(t->view);
-        free(t);
-    }
 }
