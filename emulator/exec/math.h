@@ -130,6 +130,13 @@ static inline float math_canonical(float x)
 {
     return x != x ? math_float(0x7fffffffu) : x;
 }
+/* a * (1 / b): past 2^126 the inverse is subnormal and taken for 0 (PTX ISA, div.approx). */
+static inline float math_div_approx(float a, float b)
+{
+    uint32_t u = math_bits(b), magnitude = u & 0x7fffffffu;
+    bool far = magnitude > 0x7e800000u && magnitude < 0x7f800000u;
+    return far ? a * math_float(u & 0x80000000u) : a / b;
+}
 static inline float math_max_nan(float a, float b)
 {
     return a != a || b != b ? math_float(0x7fffffffu) : math_max(a, b);

@@ -290,16 +290,25 @@ static int64_t within(double x, int64_t low, int64_t high)
           "cvt.u32.u16 %d1, %h5;",                                                                 \
       double x = nearbyint(number(wide(a)));                                                       \
       double y = nearbyint(number(wide(a + 2))); d[0] = (uint32_t)within(x, INT16_MIN, INT16_MAX); \
-      d[1] = (uint32_t)within(y, 0, UINT16_MAX))
+      d[1] = (uint32_t)within(y, 0, UINT16_MAX))                                                   \
+    X(k36, "div.approx.f32 %d0, %a0, %a1; div.full.f32 %d1, %a0, %a1;",                            \
+      float x = numfmt_float(a[0]);                                                                \
+      float y = numfmt_float(a[1]); bool past = fabsf(y) > 0x1p126f && !isinf(y);                  \
+      d[0] = past ? of_f(isinf(x) || x != x         ? NAN                                          \
+                         : signbit(x) == signbit(y) ? 0.0f                                         \
+                                                    : -0.0f)                                       \
+                  : of_f(x / y);                                                                   \
+      d[1] = of_f(x / y))
 
 EXEC_CASES(CASES);
 
 static const uint32_t edges[] = {
-    0,          1,          2,          31,         32,         33,         0x7f,       0x80,
-    0xffff,     0x8000,     0x7fffffff, 0x80000000, 0xffffffff, 0xfffffffe, 0x3f800000, 0xbf800000,
-    0x7f800000, 0xff800000, 0x7fc00001, 0x00000001, 0x40b40000, 0x00800000, 0x3c003c00, 0x12345678};
+    0,          1,          2,          31,         32,         33,         0x7f,
+    0x80,       0xffff,     0x8000,     0x7fffffff, 0x80000000, 0xffffffff, 0xfffffffe,
+    0x3f800000, 0xbf800000, 0x7f800000, 0xff800000, 0x7fc00001, 0x00000001, 0x40b40000,
+    0x00800000, 0x3c003c00, 0x12345678, 0x7e800000, 0xfe800001, 0x7f7fffff, 0x7f000000};
 
-enum { EDGES = ARRAY_LEN(edges), THREADS = EDGES * EDGES, BLOCK = 96 };
+enum { EDGES = ARRAY_LEN(edges), THREADS = EDGES * EDGES, BLOCK = 98 };
 
 START_TEST(rare_forms_do_what_the_manual_says)
 {
