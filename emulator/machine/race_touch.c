@@ -164,16 +164,21 @@ static bool touched_before(const race_visit *v, const run_of_lanes *r, uint32_t 
     return differs == 0;
 }
 
-/* Units like those that were seen before, in the same page: most of a strided access. */
-static bool touch_seen(const race_visit *v, const run_of_lanes *r)
+/* Units like those that were seen before: most of a strided access. */
+static bool touch_seen(race_visit *v, const run_of_lanes *r)
 {
-    const race_page *p = v->page;
-    uint64_t from = r->at - v->base;
+    uint64_t from = r->at % RACE_PAGE;
     uint32_t differs = 0;
 
-    if (!v->seen || !v->calm || p == NULL || p->flat || from >= RACE_PAGE ||
-        from + r->bytes > RACE_PAGE ||
-        ((r->at | r->bytes) & ((UINT64_C(1) << p->shift) - 1)) != 0) {
+    if (!v->seen || !v->calm || from + r->bytes > RACE_PAGE) {
+        return false;
+    }
+    if (v->page == NULL || r->at - from != v->base) {
+        v->page = page_at(v, r->at);
+        v->base = r->at - from;
+    }
+    const race_page *p = v->page;
+    if (p == NULL || p->flat || ((r->at | r->bytes) & ((UINT64_C(1) << p->shift) - 1)) != 0) {
         return false;
     }
     uint32_t first = (uint32_t)from >> p->shift, end = first + ((uint32_t)r->bytes >> p->shift);
@@ -393,7 +398,7 @@ bool race_task_touch(race_task *t, cta *owner, uint64_t at, uint64_t bytes, uint
     }
     for (uint64_t n = 0; n < rows && good; n++) {
         run_of_lanes r = {.at = at + n * stride, .bytes = bytes, .each = 1};
-        good = touch_run(&v, &r);
+        good = touch_seen(&v, &r) || touch_run(&v, &r);
     }
     if (!good && !t->by->run->faulted) {
         race_report(&v, t->lane, v.base, (uint32_t)bytes);
