@@ -83,10 +83,30 @@ static bool own_now(const race_visit *v, uint32_t id)
     return id != 0 && r->agent == v->agent && r->time == v->time && r->cluster == v->state->number;
 }
 
+bool race_recall(race_visit *v, uint32_t write, uint32_t read, bool after)
+{
+    uint32_t len = v->steps_len < RACE_STEPS ? v->steps_len : RACE_STEPS;
+
+    for (uint32_t n = 0; n < len; n++) {
+        const race_step *s = &v->steps[n];
+        if ((after ? s->next_write : s->write) == write &&
+            (after ? s->next_read : s->read) == read) {
+            v->seen_write = s->write;
+            v->seen_read = s->read;
+            v->next_write = s->next_write;
+            v->next_read = s->next_read;
+            v->calm = s->calm;
+            return true;
+        }
+    }
+    return false;
+}
+
 /* What becomes of a word's state, or false and the access that stands against it. */
 static bool decide(race_visit *v, uint32_t write, uint32_t read)
 {
-    if (v->seen && v->seen_write == write && v->seen_read == read) {
+    if ((v->seen && v->seen_write == write && v->seen_read == read) ||
+        (v->task == NULL && race_recall(v, write, read, false))) {
         return true;
     }
     bool fresh = !v->seen || v->seen_read != read;
@@ -102,6 +122,10 @@ static bool decide(race_visit *v, uint32_t write, uint32_t read)
     v->seen = true;
     v->calm = v->owner == NULL || v->task != NULL ||
               (!own_now(v, write) && !own_now(v, (read & RACE_SET) != 0 ? 0 : read & RACE_INDEX));
+    if (v->task == NULL) { /* engines go straight */
+        v->steps[v->steps_len++ % RACE_STEPS] =
+            (race_step){write, read, v->next_write, v->next_read, v->calm};
+    }
     return true;
 }
 

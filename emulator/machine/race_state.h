@@ -15,8 +15,9 @@ enum {
     RACE_WIDE = 4,        /* log2 of the bytes of a unit of global memory */
     RACE_SLOTS = 24,      /* bulk operations of a warp that are told apart while in flight */
     RACE_AGENTS = 4000,
-    RACE_CACHE = 16,    /* records of a warp that are found again without a search */
-    RACE_MOVES = 1024,  /* likewise of read sets */
+    RACE_CACHE = 16,   /* records of a warp that are found again without a search */
+    RACE_MOVES = 1024, /* likewise of read sets */
+    RACE_STEPS = 8,
     RACE_DISTINCT = 8,  /* writes of a flat page */
     RACE_FOREIGN = 6,   /* readers of other clusters that one word of global memory remembers */
     RACE_NOBODY = 0xff, /* in place of a lane: not known, no check */
@@ -152,6 +153,12 @@ struct race_task {
     uint32_t record[3], generation; /* by access */
 };
 
+/* A state that units were in, and the one that the access leaves them in. */
+typedef struct race_step {
+    uint32_t write, read, next_write, next_read;
+    bool calm;
+} race_step;
+
 /* What is going on: who touches, and what was found out so far. */
 typedef struct race_visit {
     race_state *state;
@@ -167,7 +174,9 @@ typedef struct race_visit {
     bool together; /* all lanes read at once: who did is not kept */
     uint32_t record, agent, time;
     uint32_t seen_write, seen_read, next_write, next_read;
-    bool seen, calm;       /* calm: what was seen is not of this warp since its lanes last met */
+    bool seen, calm; /* calm: what was seen is not of this warp since its lanes last met */
+    race_step steps[RACE_STEPS]; /* the last few, which lanes that go criss-cross meet again */
+    uint32_t steps_len;
     race_page *page;       /* at `base` */
     const race_page *flat; /* the page before, which was flat and is allowed */
     /* the access that it conflicts with, where, and how */
@@ -221,6 +230,9 @@ void race_fill(uint32_t *to, uint32_t value, uint32_t n);
 
 /* race_shadow.c */
 bool race_ordered(const race_visit *v, uint32_t record);
+/* Units in that state were met before (or, `after`, left in it): `seen` and what goes with it is
+ * about them again. */
+bool race_recall(race_visit *v, uint32_t write, uint32_t read, bool after);
 bool race_visit_units(race_visit *v, race_page *p, uint32_t first, uint32_t n,
                       const uint8_t *lanes);
 

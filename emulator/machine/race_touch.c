@@ -170,7 +170,7 @@ static bool touch_seen(race_visit *v, const run_of_lanes *r)
     uint64_t from = r->at % RACE_PAGE;
     uint32_t differs = 0;
 
-    if (!v->seen || !v->calm || from + r->bytes > RACE_PAGE) {
+    if (!v->seen || from + r->bytes > RACE_PAGE) {
         return false;
     }
     if (v->page == NULL || r->at - from != v->base) {
@@ -182,11 +182,16 @@ static bool touch_seen(race_visit *v, const run_of_lanes *r)
         return false;
     }
     uint32_t first = (uint32_t)from >> p->shift, end = first + ((uint32_t)r->bytes >> p->shift);
+    if ((p->write[first] != v->seen_write || p->read[first] != v->seen_read) &&
+        !race_recall(v, p->write[first], p->read[first], false)) {
+        return race_recall(v, p->write[first], p->read[first], true) && v->calm &&
+               touched_before(v, r, first, end);
+    }
     for (uint32_t k = first; k < end; k++) {
         differs |= (p->write[k] ^ v->seen_write) | (p->read[k] ^ v->seen_read);
     }
-    if (differs != 0) {
-        return touched_before(v, r, first, end);
+    if (differs != 0 || !v->calm) {
+        return false;
     }
     if (v->owner != NULL && v->task == NULL) {
         note_seen(v, r, first, end - first);
