@@ -164,6 +164,7 @@ void race_end(run_state *run)
         return;
     }
     race_page_forget_global(b);
+    memory_discharge(run->launch->memory, b->charged);
     race_words_clear(&b->words);
     free(b->records);
     free(b->sets);

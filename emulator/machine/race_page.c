@@ -132,6 +132,17 @@ bool race_page_ready(run_state *run, race_page *p)
     return true;
 }
 
+/* Pages of global memory count as what they are of: until the launch has ended. */
+static bool charge(run_state *run, uint64_t bytes)
+{
+    if (memory_charge(run->launch->memory, bytes, NULL) != HONE_OK) {
+        race_out_of_memory(run);
+        return false;
+    }
+    run->races->charged += bytes;
+    return true;
+}
+
 bool race_page_refine(run_state *run, race_page *p, uint8_t shift)
 {
     uint32_t units = RACE_PAGE >> shift, by = (uint32_t)p->shift - shift;
@@ -139,6 +150,9 @@ bool race_page_refine(run_state *run, race_page *p, uint8_t shift)
 
     if (shift >= p->shift) {
         return true;
+    }
+    if (p->writer == NULL && !charge(run, units * 2 * sizeof *finer.write)) {
+        return false;
     }
     race_page_spread(p);
     finer.write = calloc(units, 2 * sizeof *finer.write + 2);
@@ -211,7 +225,7 @@ static bool more_chunks(race_chunks *t, run_state *run)
 
 static race_chunk *new_chunk(run_state *run)
 {
-    race_chunk *c = calloc(1, sizeof *c);
+    race_chunk *c = charge(run, sizeof *c) ? calloc(1, sizeof *c) : NULL;
 
     if (c == NULL) {
         race_out_of_memory(run);

@@ -122,6 +122,7 @@ struct race_book {
     } moves[RACE_MOVES];
     race_state *states;
     race_chunks global;
+    uint64_t charged; /* bytes of its pages, against the budget of the device's memory */
     race_words words;
     uint64_t *linear; /* CTA of each cluster's each rank */
     uint32_t clusters, linear_capacity;

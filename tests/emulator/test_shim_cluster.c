@@ -298,6 +298,34 @@ START_TEST(a_launch_past_the_budget_is_refused_and_does_not_stick)
 }
 END_TEST
 
+/* What is known of global memory's accesses counts as well, until the launch has ended. */
+START_TEST(a_launch_whose_race_checks_pass_the_budget_is_refused)
+{
+    static const char sweep_ptx[] =
+        HEAD ".visible .entry sweep(.param .u64 out, .param .u32 pages)\n{\n"
+             ".reg .b32 %r<4>; .reg .b64 %rd<4>; .reg .pred %p<2>;\n"
+             "ld.param.u64 %rd1, [out]; ld.param.u32 %r1, [pages];\n"
+             "L: st.global.u32 [%rd1], %r1; add.u64 %rd1, %rd1, 4096; sub.u32 %r1, %r1, 1;\n"
+             "setp.ne.u32 %p1, %r1, 0; @%p1 bra L;\nret;\n}\n";
+    uint32_t pages = (31 << 20) / 4096, few = 16;
+    void *params[] = {&out, &pages};
+    setenv("HONE_EMU_MEMORY", "66M", 1);
+    shim_driver_start(&d, "h20");
+    CUfunction f = shim_driver_function(&d, sweep_ptx, "sweep");
+    SHIM_OK(&d, cuMemAlloc(&out, 31 << 20));
+    for (int n = 0; n < 3; n++) {
+        params[1] = &pages;
+        SHIM_GIVES(&d, CUDA_ERROR_OUT_OF_MEMORY,
+                   cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, 0, NULL, params, NULL));
+        params[1] = &few;
+        SHIM_OK(&d, cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, 0, NULL, params, NULL));
+    }
+    ck_assert_int_eq(d.emu->set_checks(0, 7, NULL), HONE_OK);
+    params[1] = &pages;
+    SHIM_OK(&d, cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, 0, NULL, params, NULL));
+}
+END_TEST
+
 static const char *const no_sizes[] = {"x", "12Q", "-5", "0", "1G1", "99999999999G"};
 
 START_TEST(a_budget_that_is_no_size_is_refused_at_once)
@@ -328,6 +356,7 @@ int main(void)
     tcase_add_test(own, clusters_need_hopper);
     tcase_add_test(own, memory_past_the_budget_is_refused_and_what_is_freed_comes_back);
     tcase_add_test(own, a_launch_past_the_budget_is_refused_and_does_not_stick);
+    tcase_add_test(own, a_launch_whose_race_checks_pass_the_budget_is_refused);
     tcase_add_loop_test(own, a_budget_that_is_no_size_is_refused_at_once, 0,
                         (int)ARRAY_LEN(no_sizes));
     return suite_run_cases("emulator/shim_cluster", (TCase *[]){tests, own}, 2);
