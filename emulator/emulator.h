@@ -46,6 +46,15 @@ typedef struct machine_profile {
 } machine_profile;
 void machine_profile_free(machine_profile *p);
 
+/* Global memory that a launch wrote, by address. */
+typedef struct machine_range {
+    uint64_t begin, end;
+} machine_range;
+typedef struct machine_writes {
+    machine_range *ranges;
+    size_t len, capacity;
+} machine_writes;
+
 typedef struct machine_launch {
     const ptx_kernel *kernel;
     device_memory *memory;
@@ -67,6 +76,11 @@ typedef struct machine_launch {
     int32_t threads;        /* host threads; 0 counts as 1 */
     const uint64_t *sample; /* CTAs to run; NULL: all */
     size_t sample_len;
+    /* What the launch before wrote, when this one may begin before that has ended; NULL: it may not.
+     * `written`: NULL: not wanted; else empty, and filled where races of global memory are looked
+     * for; the caller frees its ranges. */
+    const machine_writes *before;
+    machine_writes *written;
     machine_profile *profile;    /* NULL: not wanted; else empty before, filled by the run */
     hone_emu_estimate *estimate; /* NULL: not wanted */
 } machine_launch;

@@ -37,6 +37,9 @@ static CUresult read_one(const shim_context *c, const CUlaunchAttribute *a, shim
     case CU_LAUNCH_ATTRIBUTE_COOPERATIVE:
         out->cooperative = v->cooperative != 0;
         return CUDA_SUCCESS;
+    case CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION:
+        out->overlaps = v->programmaticStreamSerializationAllowed != 0;
+        return CUDA_SUCCESS;
     case CU_LAUNCH_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE:
         return (unsigned)v->clusterSchedulingPolicyPreference <=
                        CU_CLUSTER_SCHEDULING_POLICY_LOAD_BALANCING

@@ -77,6 +77,7 @@ static void destroy_objects(shim_context *c)
 static void close_context(shim_context *c)
 {
     destroy_objects(c);
+    shim_forget_writes(c);
     memory_close(c->memory);
     c->memory = NULL;
     c->alive = false;

@@ -114,7 +114,7 @@ CUresult CUDAAPI cuFuncGetAttribute(int *pi, CUfunction_attribute attrib, CUfunc
 {
     shim_context *c = NULL;
     shim_function *f = NULL;
-    CUresult result = shim_enter(&c, pi != NULL);
+    CUresult result = shim_enter_aside(&c, pi != NULL);
     if (result == CUDA_SUCCESS) {
         result = shim_function_of(c, hfunc, &f);
         result = result == CUDA_SUCCESS ? shim_function_attribute(f, attrib, pi) : result;
@@ -127,7 +127,7 @@ CUresult CUDAAPI cuFuncSetAttribute(CUfunction hfunc, CUfunction_attribute attri
 {
     shim_context *c = NULL;
     shim_function *f = NULL;
-    CUresult result = shim_enter(&c, true);
+    CUresult result = shim_enter_aside(&c, true);
     if (result == CUDA_SUCCESS) {
         result = shim_function_of(c, hfunc, &f);
         result = result == CUDA_SUCCESS ? shim_function_set(f, attrib, value) : result;
@@ -141,7 +141,7 @@ CUresult CUDAAPI cuFuncSetCacheConfig(CUfunction hfunc, CUfunc_cache config)
 {
     shim_context *c = NULL;
     shim_function *f = NULL;
-    CUresult result = shim_enter(&c, (unsigned)config <= CU_FUNC_CACHE_PREFER_EQUAL);
+    CUresult result = shim_enter_aside(&c, (unsigned)config <= CU_FUNC_CACHE_PREFER_EQUAL);
     if (result == CUDA_SUCCESS) {
         result = shim_function_of(c, hfunc, &f);
         shim_leave(c);
@@ -153,7 +153,7 @@ CUresult CUDAAPI cuFuncGetModule(CUmodule *hmod, CUfunction hfunc)
 {
     shim_context *c = NULL;
     shim_function *f = NULL;
-    CUresult result = shim_enter(&c, hmod != NULL);
+    CUresult result = shim_enter_aside(&c, hmod != NULL);
     if (result == CUDA_SUCCESS) {
         result = shim_function_of(c, hfunc, &f);
         if (result == CUDA_SUCCESS) {
@@ -168,7 +168,7 @@ CUresult CUDAAPI cuFuncGetName(const char **name, CUfunction hfunc)
 {
     shim_context *c = NULL;
     shim_function *f = NULL;
-    CUresult result = shim_enter(&c, name != NULL);
+    CUresult result = shim_enter_aside(&c, name != NULL);
     if (result == CUDA_SUCCESS) {
         result = shim_function_of(c, hfunc, &f);
         if (result == CUDA_SUCCESS) {
@@ -196,7 +196,7 @@ CUresult CUDAAPI cuFuncGetParamInfo(CUfunction func, size_t paramIndex, size_t *
 {
     shim_context *c = NULL;
     shim_function *f = NULL;
-    CUresult result = shim_enter(&c, paramOffset != NULL);
+    CUresult result = shim_enter_aside(&c, paramOffset != NULL);
     if (result == CUDA_SUCCESS) {
         result = shim_function_of(c, func, &f);
         result =
@@ -210,7 +210,7 @@ CUresult CUDAAPI cuFuncIsLoaded(CUfunctionLoadingState *state, CUfunction functi
 {
     shim_context *c = NULL;
     shim_function *f = NULL;
-    CUresult result = shim_enter(&c, state != NULL);
+    CUresult result = shim_enter_aside(&c, state != NULL);
     if (result == CUDA_SUCCESS) {
         result = shim_function_of(c, function, &f);
         if (result == CUDA_SUCCESS) {

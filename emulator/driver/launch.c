@@ -160,7 +160,10 @@ static CUresult run(shim_function *f, const CUlaunchConfig *config, const shim_a
     shim_device *d = c->device;
     hone_error error = {0};
     hone_emu_fault fault = {.warp = -1, .lane = -1};
+    machine_writes written = {.len = 0};
     const machine_launch launch = {
+        .before = a->overlaps && c->written_on == config->hStream ? &c->written : NULL,
+        .written = &written,
         .kernel = f->kernel,
         .memory = c->memory,
         .params = params,
@@ -187,6 +190,9 @@ static CUresult run(shim_function *f, const CUlaunchConfig *config, const shim_a
     memset(&d->estimate, 0, sizeof d->estimate);
     machine_profile_free(&d->profile);
     hone_status status = machine_run(&launch, &d->counters, &fault, &error);
+    shim_forget_writes(c);
+    c->written = written;
+    c->written_on = config->hStream;
     if (status == HONE_OK) {
         double begin_ns = d->clock_ns;
         advance_clock(f, config, &d->counters);
@@ -242,7 +248,7 @@ CUresult CUDAAPI cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction f, vo
 {
     shim_context *c = NULL;
     bool arguments = config != NULL && (config->numAttrs == 0 || config->attrs != NULL);
-    CUresult result = shim_enter(&c, arguments);
+    CUresult result = shim_enter_aside(&c, arguments);
     if (result == CUDA_SUCCESS) {
         result = launch(c, config, f, kernelParams, extra);
         shim_leave(c);

@@ -205,7 +205,7 @@ CUresult CUDAAPI cuModuleGetFunction(CUfunction *hfunc, CUmodule hmod, const cha
 {
     shim_context *c = NULL;
     shim_function *f = NULL;
-    CUresult result = shim_enter(&c, hfunc != NULL && name != NULL);
+    CUresult result = shim_enter_aside(&c, hfunc != NULL && name != NULL);
     if (result != CUDA_SUCCESS) {
         return result;
     }

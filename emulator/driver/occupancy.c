@@ -71,8 +71,8 @@ CUresult CUDAAPI cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(
 {
     shim_context *c = NULL;
     shim_function *f = NULL;
-    CUresult result = shim_enter(&c, numBlocks != NULL && blockSize > 0 &&
-                                         flags <= CU_OCCUPANCY_DISABLE_CACHING_OVERRIDE);
+    CUresult result = shim_enter_aside(&c, numBlocks != NULL && blockSize > 0 &&
+                                               flags <= CU_OCCUPANCY_DISABLE_CACHING_OVERRIDE);
     if (result == CUDA_SUCCESS) {
         result = shim_function_of(c, func, &f);
         if (result == CUDA_SUCCESS) {
@@ -111,7 +111,7 @@ static CUresult enter_config(const void *out, CUfunction func, const CUlaunchCon
     bool arguments = out != NULL && config != NULL &&
                      (config->numAttrs == 0 || config->attrs != NULL) && threads_of(config) > 0 &&
                      threads_of(config) <= SHIM_DIM_XY;
-    CUresult result = shim_enter(c, arguments);
+    CUresult result = shim_enter_aside(c, arguments);
     if (result == CUDA_SUCCESS) {
         result = shim_function_of(*c, func, f);
         if (result != CUDA_SUCCESS) {
@@ -191,8 +191,8 @@ CUresult CUDAAPI cuOccupancyMaxPotentialBlockSizeWithFlags(
     shim_context *c = NULL;
     shim_function *f = NULL;
     CUresult result =
-        shim_enter(&c, minGridSize != NULL && blockSize != NULL && blockSizeLimit >= 0 &&
-                           flags <= CU_OCCUPANCY_DISABLE_CACHING_OVERRIDE);
+        shim_enter_aside(&c, minGridSize != NULL && blockSize != NULL && blockSizeLimit >= 0 &&
+                                 flags <= CU_OCCUPANCY_DISABLE_CACHING_OVERRIDE);
     if (result == CUDA_SUCCESS) {
         result = shim_function_of(c, func, &f);
         if (result == CUDA_SUCCESS) {

@@ -94,6 +94,9 @@ struct shim_context {
     CUfunc_cache cache;
     uint32_t streams_made;
     shim_object *objects;
+    /* What the last launch wrote and where, while nothing else has been asked for since. */
+    machine_writes written;
+    CUstream written_on;
     shim_context *next;
 };
 
@@ -119,6 +122,7 @@ typedef struct shim_function {
 typedef struct shim_attributes {
     unsigned cluster[3]; /* when `clustered` */
     bool clustered, cooperative;
+    bool overlaps; /* may begin before the launch before it has ended */
     CUevent event; /* fires with the launch; NULL: none */
 } shim_attributes;
 
@@ -133,6 +137,10 @@ CUresult shim_lock(int ordinal, bool arguments, shim_device **out);
 void shim_unlock(shim_device *d);
 /* The current context, without a fault, its device locked. `arguments` as in shim_lock. */
 CUresult shim_enter(shim_context **out, bool arguments);
+/* For calls that neither give the device work nor wait for it, and for launches: a launch that may
+ * begin before the one before it has ended must come right behind that one. */
+CUresult shim_enter_aside(shim_context **out, bool arguments);
+void shim_forget_writes(shim_context *c);
 void shim_leave(shim_context *c);
 CUresult shim_result(hone_status status);
 /* Note why a call failed, for hone_emu_api.last_fault. */

@@ -179,7 +179,7 @@ void shim_unlock(shim_device *d)
     pthread_mutex_unlock(&d->lock);
 }
 
-CUresult shim_enter(shim_context **out, bool arguments)
+CUresult shim_enter_aside(shim_context **out, bool arguments)
 {
     if (shim_device_count() == 0) {
         return CUDA_ERROR_NOT_INITIALIZED;
@@ -199,6 +199,22 @@ CUresult shim_enter(shim_context **out, bool arguments)
     }
     *out = c;
     return CUDA_SUCCESS;
+}
+
+void shim_forget_writes(shim_context *c)
+{
+    free(c->written.ranges);
+    c->written = (machine_writes){.len = 0};
+}
+
+CUresult shim_enter(shim_context **out, bool arguments)
+{
+    CUresult result = shim_enter_aside(out, arguments);
+
+    if (result == CUDA_SUCCESS) {
+        shim_forget_writes(*out);
+    }
+    return result;
 }
 
 void shim_leave(shim_context *c)

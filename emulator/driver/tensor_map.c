@@ -98,7 +98,7 @@ static hone_status encode(const encoding *e, tensor_map *m, hone_error *error)
 static CUresult finish(const encoding *e, tensor_map *m, hone_status before, hone_error *error)
 {
     shim_context *c = NULL;
-    CUresult result = shim_enter(&c, true);
+    CUresult result = shim_enter_aside(&c, true);
 
     if (result != CUDA_SUCCESS) {
         return result;
@@ -213,7 +213,7 @@ CUresult CUDAAPI cuTensorMapReplaceAddress(CUtensorMap *tensorMap, void *globalA
 {
     hone_error error = {0};
     shim_context *c = NULL;
-    CUresult result = shim_enter(&c, true);
+    CUresult result = shim_enter_aside(&c, true);
 
     if (result != CUDA_SUCCESS) {
         return result;

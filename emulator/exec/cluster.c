@@ -1,11 +1,18 @@
 /* cluster.c - what threads of a cluster do with one another beside memory: its barrier, addresses
  * of one another's shared memory, registers that warps hand to each other. */
 #include "emulator/machine/access.h"
+#include "emulator/machine/race.h"
 #include "emulator/exec/exec.h"
 
 void exec_barrier(warp *w, const instruction *i, uint32_t mask)
 {
     barrier_arrive(w, i, mask);
+}
+
+void exec_dependency_wait(warp *w, const instruction *i, uint32_t mask)
+{
+    (void)i, (void)mask;
+    race_before_wait(w);
 }
 
 void exec_cluster_arrive(warp *w, const instruction *i, uint32_t mask)

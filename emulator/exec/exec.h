@@ -70,6 +70,7 @@ void exec_redux(warp *w, const instruction *i, uint32_t mask);
 void exec_elect(warp *w, const instruction *i, uint32_t mask);
 void exec_activemask(warp *w, const instruction *i, uint32_t mask);
 void exec_barrier(warp *w, const instruction *i, uint32_t mask);
+void exec_dependency_wait(warp *w, const instruction *i, uint32_t mask);
 void exec_cluster_arrive(warp *w, const instruction *i, uint32_t mask);
 void exec_cluster_wait(warp *w, const instruction *i, uint32_t mask);
 void exec_mapa(warp *w, const instruction *i, uint32_t mask);

@@ -100,7 +100,8 @@ static void restart_book(race_state *s)
     race_book *b = s->book;
 
     if (s->next == NULL && b->states == s && b->global.len == 0) {
-        b->records_len = b->sets_len = 1;
+        b->records_len = RACE_PREVIOUS + 1;
+        b->sets_len = 1;
         b->members_len = 0;
         b->clusters = 0;
         b->generation++;
@@ -163,6 +164,7 @@ void race_end(run_state *run)
     if (b == NULL) {
         return;
     }
+    race_before_collect(run);
     race_page_forget_global(b);
     memory_discharge(run->launch->memory, b->charged);
     race_words_clear(&b->words);

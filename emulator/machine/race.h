@@ -53,6 +53,8 @@ void race_fence(warp *w, uint8_t order);
  * by the instruction's `order` and the fences around it. Arguments as of race_touch. */
 void race_order(warp *w, const instruction *i, cta *owner, const uint64_t at[MACHINE_LANES],
                 uint32_t mask, bool reads, bool writes);
+/* griddepcontrol.wait: what the launch before wrote is there from here on. */
+void race_before_wait(warp *w);
 /* fence.proxy.async: generic accesses that w knows of are visible to the engines from here on. */
 void race_fence_proxy(warp *w);
 

@@ -7,19 +7,6 @@
 
 enum { FIRST_LIMIT = 1 << 16 };
 
-race_book *race_book_open(run_state *run)
-{
-    race_book *b = calloc(1, sizeof *b);
-
-    if (b == NULL) {
-        race_out_of_memory(run);
-        return NULL;
-    }
-    b->limit = FIRST_LIMIT;
-    b->records_len = b->sets_len = 1; /* number 0 is nobody */
-    return b;
-}
-
 static void *grow(run_state *run, void *list, uint32_t len, uint32_t *capacity, size_t size)
 {
     if (len < *capacity) {
@@ -45,6 +32,24 @@ uint32_t race_book_record(race_book *b, run_state *run, const race_record *r)
     b->records = list;
     list[b->records_len] = *r;
     return b->records_len++;
+}
+
+race_book *race_book_open(run_state *run)
+{
+    const race_record previous = {.cluster = RACE_BEFORE, .time = 1, .access = RACE_WRITE};
+    race_book *b = calloc(1, sizeof *b);
+
+    if (b == NULL) {
+        race_out_of_memory(run);
+        return NULL;
+    }
+    b->limit = FIRST_LIMIT;
+    b->records_len = b->sets_len = 1; /* number 0 is nobody */
+    if (race_book_record(b, run, &previous) != RACE_PREVIOUS) {
+        free(b);
+        return NULL;
+    }
+    return b;
 }
 
 static bool push_member(race_book *b, run_state *run, uint32_t record)
@@ -208,6 +213,7 @@ bool race_book_room(race_book *b, run_state *run)
         b->members_len = b->records_capacity = b->sets_capacity = b->members_capacity = 0;
         memset(b->moves, 0, sizeof b->moves);
         b->generation++;
+        keep_record(&s, RACE_PREVIOUS);
         keep_used(&s);
         uint32_t live = b->records_len > b->members_len ? b->records_len : b->members_len;
         b->limit = live * 2 > FIRST_LIMIT ? live * 2 : FIRST_LIMIT;

@@ -248,7 +248,8 @@ static race_chunk *find_chunk(race_chunks *t, run_state *run, uint64_t key)
     uint32_t at = chunk_place(t, key);
     if (t->keys[at] == 0) {
         t->chunks[at] = new_chunk(run);
-        if (t->chunks[at] == NULL) {
+        if (t->chunks[at] == NULL ||
+            !race_before_mark(run, t->chunks[at], (key - 1) * RACE_CHUNK)) {
             return NULL;
         }
         t->keys[at] = key;

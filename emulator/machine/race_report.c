@@ -61,8 +61,15 @@ void race_report(const race_visit *v, uint32_t lane, uint64_t at, uint32_t bytes
     int line = v->w->run->kernel->code[r->instruction].line;
     char who[96], where[96];
 
-    name_agent(v, r, who, sizeof who);
     race_place(v->w, v->owner, at, where, sizeof where);
+    if (r->cluster == RACE_BEFORE) {
+        machine_fault(v->w, v->i, lane, at, FAULT_RACE,
+                      "%s%s%s of %u bytes at %s, which the launch before writes; no "
+                      "griddepcontrol.wait before",
+                      actor(v), v->task != NULL ? "'s " : "", verbs[v->kind], bytes, where);
+        return;
+    }
+    name_agent(v, r, who, sizeof who);
     if (v->unfenced) {
         machine_fault(v->w, v->i, lane, at, FAULT_PROXY,
                       "%s reads %s that %s wrote at line %d; no fence.proxy.async lies between",

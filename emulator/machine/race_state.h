@@ -20,9 +20,12 @@ enum {
     RACE_STEPS = 8,
     RACE_DISTINCT = 8,  /* writes of a flat page */
     RACE_FOREIGN = 6,   /* readers of other clusters that one word of global memory remembers */
+    RACE_PREVIOUS = 1,  /* number of the record that stands for what the launch before wrote */
     RACE_NOBODY = 0xff, /* in place of a lane: not known, no check */
     RACE_MANY = 0xfe,   /* several lanes read it */
 };
+
+#define RACE_BEFORE UINT32_MAX /* in place of a cluster: the launch before */
 
 /* What is known about the agents of one cluster. Shared between clocks while refs > 1; then never
  * changed. */
@@ -194,6 +197,8 @@ static inline race_warp *race_warp_of(const race_state *s, const warp *w)
 bool race_clock_join(run_state *run, race_clock *into, const race_clock *from);
 bool race_clock_know(race_state *s, race_clock *c, uint32_t agent, uint32_t time);
 bool race_clock_own(race_state *s, race_warp *w);
+/* A clock without blocks comes to know the first agent of a cluster at time 1. */
+bool race_clock_name(run_state *run, race_clock *c, uint32_t number);
 const race_block *race_clock_find(const race_clock *c, uint32_t number);
 void race_clock_clear(race_clock *c);
 race_view *race_view_take(run_state *run, race_warp *w);
@@ -212,6 +217,10 @@ uint32_t race_book_add(race_visit *v, uint32_t old);
 bool race_book_room(race_book *b, run_state *run);
 race_clock **race_words_at(race_words *t, run_state *run, uint64_t key);
 void race_words_clear(race_words *t);
+
+/* race_before.c */
+void race_before_collect(run_state *run);
+bool race_before_mark(run_state *run, race_chunk *c, uint64_t base);
 
 /* race_page.c */
 race_page *race_page_global(race_book *b, run_state *run, uint64_t address);

@@ -95,12 +95,19 @@ bool ptx_decode_setmaxnreg(ptx_builder *b, ptx_form *f)
     return true;
 }
 
-/* griddepcontrol.wait, .launch_dependents: grids run one after the other, so that what it waits for
- * has happened. */
+/* griddepcontrol.wait, .launch_dependents: grids run one after the other, so that what the first
+ * waits for has happened; only those that look for races ask whether somebody waited. */
 bool ptx_decode_griddepcontrol(ptx_builder *b, ptx_form *f)
 {
-    bool known = ptx_form_take(f, "wait") || ptx_form_take(f, "launch_dependents");
+    bool waits = ptx_form_take(f, "wait");
 
-    return known && f->parts_len == 0 && b->statement->operands_len == 0 &&
-           ptx_decode_nothing(b, f);
+    if ((!waits && !ptx_form_take(f, "launch_dependents")) || f->parts_len != 0 ||
+        b->statement->operands_len != 0) {
+        return false;
+    }
+    if (!waits) {
+        return ptx_decode_nothing(b, f);
+    }
+    ptx_build_control(b, exec_dependency_wait, FLOW_NEXT, 0, 0, NULL);
+    return true;
 }

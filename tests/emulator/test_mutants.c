@@ -194,7 +194,10 @@ static const struct {
     {"select", "lanes beyond the warp's mask", "__shfl_up_sync(0xffffffff",
      "__shfl_up_sync(0x7fffffff", 0, "membermask"},
 
-    /* ---- launches ---- */};
+    /* ---- launches ---- */
+    {"dependent", "no wait for the launch before",
+     "    asm volatile(\"griddepcontrol.wait;\" ::: \"memory\");\n", "", 0, "race"},
+};
 
 /* The text with its one mistake; the caller frees it. */
 static char *mutate(const char *source, size_t i)

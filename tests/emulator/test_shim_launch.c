@@ -194,6 +194,55 @@ START_TEST(a_value_that_nobody_wrote_is_reported_where_it_counts)
 }
 END_TEST
 
+/* c = a + b, then a = c + b with no griddepcontrol.wait, on that stream. */
+static CUresult launch_behind(shim_vectors *v, int allowed, CUstream stream)
+{
+    void *params[] = {&v->c, &v->b, &v->a, &v->n};
+    CUlaunchAttribute overlap = {.id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION};
+    overlap.value.programmaticStreamSerializationAllowed = allowed;
+    const CUlaunchConfig config = {.gridDimX = 8,
+                                   .gridDimY = 1,
+                                   .gridDimZ = 1,
+                                   .blockDimX = 128,
+                                   .blockDimY = 1,
+                                   .blockDimZ = 1,
+                                   .hStream = stream,
+                                   .attrs = &overlap,
+                                   .numAttrs = 1};
+
+    return d.cuLaunchKernelEx(&config, add, params, NULL);
+}
+
+START_TEST(a_launch_that_may_overlap_reads_what_the_one_right_before_it_writes)
+{
+    shim_vectors v = shim_vectors_make(&d);
+    hone_emu_fault fault;
+    CUstream stream = NULL;
+    int value = 0;
+
+    SHIM_OK(&d, cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    ck_assert_int_eq(launch_add(&v, 8, 128), CUDA_SUCCESS);
+    ck_assert_int_eq(launch_behind(&v, 0, NULL), CUDA_SUCCESS);
+    v = shim_vectors_make(&d);
+    ck_assert_int_eq(launch_add(&v, 8, 128), CUDA_SUCCESS);
+    SHIM_OK(&d, cuCtxSynchronize());
+    ck_assert_int_eq(launch_behind(&v, 1, NULL), CUDA_SUCCESS);
+    v = shim_vectors_make(&d);
+    ck_assert_int_eq(launch_add(&v, 8, 128), CUDA_SUCCESS);
+    ck_assert_int_eq(launch_behind(&v, 1, stream), CUDA_SUCCESS);
+    v = shim_vectors_make(&d);
+    ck_assert_int_eq(launch_add(&v, 8, 128), CUDA_SUCCESS);
+    SHIM_OK(&d, cuFuncGetAttribute(&value, CU_FUNC_ATTRIBUTE_NUM_REGS, add)); /* no work */
+    ck_assert_int_ne(launch_behind(&v, 1, NULL), CUDA_SUCCESS);
+    ck_assert_int_eq(d.emu->last_fault(0, &fault, NULL), HONE_OK);
+    ck_assert_str_eq(fault.kind, "race");
+    ck_assert_int_eq(fault.ptx_line, 24); /* the first load */
+    ck_assert_str_eq(fault.message,
+                     "read of 4 bytes at offset 0 of a global allocation, which the launch before "
+                     "writes; no griddepcontrol.wait before");
+}
+END_TEST
+
 START_TEST(freed_memory_is_told_from_out_of_bounds)
 {
     shim_vectors v = shim_vectors_make(&d);
@@ -336,6 +385,7 @@ int main(void)
     tcase_add_test(tests, a_fault_sticks_to_the_context_until_a_reset);
     tcase_add_test(tests, a_fault_says_what_where_and_who);
     tcase_add_test(tests, a_value_that_nobody_wrote_is_reported_where_it_counts);
+    tcase_add_test(tests, a_launch_that_may_overlap_reads_what_the_one_right_before_it_writes);
     tcase_add_test(tests, freed_memory_is_told_from_out_of_bounds);
     tcase_add_test(tests, an_asked_for_fault_comes_at_its_launch_and_every_later_one);
     tcase_add_test(tests, counters_count_what_ran);

@@ -45,7 +45,7 @@ hone_test(emulator wgmma LINK hone_emulator hone_core ${CMAKE_DL_LIBS} SOURCES e
 hone_test(emulator wgmma_one_hot LINK hone_emulator hone_core ${CMAKE_DL_LIBS} m SOURCES emulator/ptx_bench.c emulator/wgmma_case.c)
 hone_run(emulator wgmma_one_hot_full test_emulator_wgmma_one_hot LABELS slow TIMEOUT 900 SET HONE_WGMMA_STEP=1)
 # What a warpgroup shares; what a warp does as one.
-foreach(module wgmma_flight wgmma_group alike)
+foreach(module wgmma_flight wgmma_group alike dependent)
   hone_test(emulator ${module} LINK hone_emulator hone_core ${CMAKE_DL_LIBS} SOURCES emulator/ptx_bench.c)
 endforeach()
 # Mbarriers and bulk copies.
