@@ -215,7 +215,9 @@ static hone_status parse_own(int key, char *text, void *context, hone_error *err
     case KEY_CLUSTER:
         return launch_text_dims("--cluster", text, o->cluster, error);
     case KEY_SHARED:
-        status = launch_text_bytes("--shared", text, 1 << 20, &bytes, error);
+        status = strcmp(text, "0") == 0
+                     ? HONE_OK
+                     : launch_text_bytes("--shared", text, 1 << 20, &bytes, error);
         o->shared_bytes = (uint32_t)bytes;
         return status;
     case KEY_ARG:

@@ -88,6 +88,12 @@ static hone_status load_kernel(emu_session *s, const emu_code *c, hone_error *er
                                         (int)s->o->shared_bytes),
                   "--shared", error));
     }
+    if (s->o->cluster[0] * s->o->cluster[1] * s->o->cluster[2] > 8) { /* asked for by hand */
+        TRY(check(s,
+                  d->cuFuncSetAttribute(s->function,
+                                        CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED, 1),
+                  "--cluster", error));
+    }
     TRY(check_parameters(s, error));
 done:
     return status;
