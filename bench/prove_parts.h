@@ -32,6 +32,7 @@ typedef struct prove_launch {
     size_t sample_len;
     uint64_t schedule;
     hone_emu_timing timing; /* of asynchronous operations */
+    bool thorough;          /* look for races and the like, too: three to five times as slow */
 } prove_launch;
 
 /* Launch a plan once and wait. A candidate's failure is an outcome in *out (STORE_OK when it ended
