@@ -246,27 +246,6 @@ done:
     return status;
 }
 
-/* A few CTAs once more, looking for races and all else: three to five times as slow a CTA, and the
- * order of accesses hangs neither on the data nor much on the CTA. */
-static hone_status prove_order(prover *p, trial *t, prove_result *out, hone_error *error)
-{
-    hone_status status = HONE_OK;
-    uint64_t few[SAMPLE_THOROUGH] = {0};
-    const prove_launch before = t->how;
-    hone_emu_counters counters[MANIFEST_MAX_LAUNCHES];
-    int hit = -1;
-
-    t->how.sample = few;
-    prove_sample(out->ctas_total, ARRAY_LEN(few), p->seed + 3, few, &t->how.sample_len);
-    t->how.thorough = true;
-    memcpy(counters, t->counters, sizeof counters);
-    TRY(run_once(p, t, &p->in, &p->second, &hit, out, error));
-done:
-    memcpy(t->counters, counters, sizeof counters);
-    t->how = before;
-    return status;
-}
-
 /* Twice, the second time by another order of warps and with asynchronous operations as late as the
  * rules allow: the same bits. */
 static hone_status prove_twice(prover *p, trial *t, prove_result *out, hone_error *error)
@@ -284,9 +263,6 @@ static hone_status prove_twice(prover *p, trial *t, prove_result *out, hone_erro
     if (out->outcome == STORE_OK && !same_outputs(&p->after, &p->second)) {
         fail(out, STORE_NONDET,
              "a second run, by another order of warps and with late copies, gave other bits");
-    }
-    if (out->outcome == STORE_OK && p->d->driver->emu != NULL) {
-        TRY(prove_order(p, t, out, error));
     }
 done:
     return status;
@@ -319,6 +295,24 @@ done:
     return status;
 }
 
+/* A few CTAs once more, looking for races and all else: three to five times as slow a CTA, and the
+ * order of accesses hangs neither on the data nor much on the CTA. */
+static hone_status prove_order(prover *p, trial *t, prove_result *out, hone_error *error)
+{
+    hone_status status = HONE_OK;
+    uint64_t few[SAMPLE_THOROUGH] = {0};
+    const prove_launch before = t->how;
+    int hit = -1;
+
+    t->how.sample = few;
+    prove_sample(out->ctas_total, ARRAY_LEN(few), p->seed + 3, few, &t->how.sample_len);
+    t->how.thorough = true;
+    TRY(run_once(p, t, &p->in, &p->second, &hit, out, error));
+done:
+    t->how = before;
+    return status;
+}
+
 static hone_status prove_all(prover *p, trial *t, prove_result *out, hone_error *error)
 {
     hone_status status = HONE_OK;
@@ -326,6 +320,9 @@ static hone_status prove_all(prover *p, trial *t, prove_result *out, hone_error 
 
     TRY(prove_twice(p, t, out, error));
     memcpy(counters, t->counters, sizeof counters);
+    if (out->outcome == STORE_OK && p->d->driver->emu != NULL) {
+        TRY(prove_order(p, t, out, error));
+    }
     for (size_t i = 1; i < p->kinds.len && !p->large && out->outcome == STORE_OK; i++) {
         TRY(prove_kind(p, t, p->kinds.kind[i], out, error));
     }
