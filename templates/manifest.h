@@ -45,13 +45,19 @@ typedef struct plan_launch {
 /* What the launches do in all, as the manifest estimates it before anything is compiled: for
  * ranking. 0: silent. */
 typedef struct plan_estimate {
-    int64_t registers;    /* of a thread */
-    int64_t macs;         /* on tensor cores, padding included */
-    int64_t l2_bytes;     /* asked of L2 */
-    int64_t instructions; /* warp instructions */
-    int64_t wavefronts;   /* of shared memory, 128 bytes each */
-    int64_t
-        stages; /* depth of the software pipeline (`pipeline:`); 1 when the manifest is silent */
+    int64_t registers;      /* of a thread, as the launch allocates them */
+    int64_t macs;           /* by mma.sync, padding included */
+    int64_t warpgroup_macs; /* by wgmma, padding included */
+    int64_t l2_bytes;       /* asked of L2; a multicast load counts once for its cluster */
+    int64_t instructions;   /* warp instructions */
+    int64_t fp32;           /* of them fp32 arithmetic */
+    int64_t wavefronts;     /* of shared memory, 128 bytes each, the copy engine's too */
+    int64_t tiles;          /* pieces of work that the grid's CTAs share out; 0: one a CTA */
+    int64_t groups;         /* warpgroups of a CTA that multiply with wgmma */
+    int64_t sets;           /* partial sums that each of them keeps in flight */
+    int64_t units;          /* in all groups: products waited for and promoted */
+    int64_t epilogue;       /* of `instructions`: those with no product in flight */
+    int64_t stages;         /* depth of the software pipeline (`pipeline:`); 1 when silent */
 } plan_estimate;
 
 /* All that a launch needs, for one problem, device and config. */

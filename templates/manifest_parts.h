@@ -62,7 +62,19 @@ typedef struct manifest_launch {
 } manifest_launch;
 
 /* Rows of `estimate:`: the key and the member of plan_estimate. */
-#define MANIFEST_ESTIMATES(X) X(registers) X(macs) X(l2_bytes) X(instructions) X(wavefronts)
+#define MANIFEST_ESTIMATES(X)                                                                      \
+    X(registers)                                                                                   \
+    X(macs)                                                                                        \
+    X(warpgroup_macs)                                                                              \
+    X(l2_bytes)                                                                                    \
+    X(instructions)                                                                                \
+    X(fp32)                                                                                        \
+    X(wavefronts)                                                                                  \
+    X(tiles)                                                                                       \
+    X(groups)                                                                                      \
+    X(sets)                                                                                        \
+    X(units)                                                                                       \
+    X(epilogue)
 
 typedef enum manifest_estimate {
 #define X(name) MANIFEST_ESTIMATE_##name,
