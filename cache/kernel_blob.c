@@ -6,7 +6,7 @@
 #include <string.h>
 #include <zstd.h>
 
-#define MAGIC      0x31454b48u /* "HKE1" */
+#define MAGIC      0x32454b48u /* "HKE2" */
 #define MOST_BYTES ((size_t)256 << 20)
 /* Level 3: cubins shrink about as much as at 9, in a tenth of the time. */
 #define LEVEL 3
@@ -60,6 +60,8 @@ static void put_entry(writer *w, const kernel_entry *e)
         put(w, &f->shared_bytes, sizeof f->shared_bytes);
         put(w, &f->spill_bytes, sizeof f->spill_bytes);
         put(w, &f->local_bytes, sizeof f->local_bytes);
+        put(w, &f->remarks, sizeof f->remarks);
+        put_text(w, f->remark);
     }
 }
 
@@ -174,6 +176,8 @@ static void get_entry(reader *r, kernel_entry *e)
         f->shared_bytes = get_i32(r);
         f->spill_bytes = get_i32(r);
         f->local_bytes = get_i32(r);
+        f->remarks = get_i32(r);
+        f->remark = (char *)get_bytes(r, &unused);
         r->bad = r->bad || f->name == NULL;
     }
     r->bad = r->bad || r->at != r->end;
@@ -218,6 +222,7 @@ void kernel_entry_free(kernel_entry *entry)
     free(entry->log);
     for (uint32_t i = 0; i < entry->functions_len; i++) {
         free(entry->functions[i].name);
+        free(entry->functions[i].remark);
     }
     memset(entry, 0, sizeof *entry);
 }

@@ -27,6 +27,8 @@ typedef struct kernel_function {
     int32_t shared_bytes; /* static */
     int32_t spill_bytes;  /* stores + loads */
     int32_t local_bytes;  /* stack frame of a thread */
+    int32_t remarks;      /* messages of ptxas that say what costs this kernel speed */
+    char *remark;         /* the first of them, one line; NULL when there is none */
 } kernel_function;
 
 /* A compiled module. Owned by whoever filled it: kernel_entry_free. */

@@ -34,7 +34,7 @@
     X(wrong, WRONG, 8, "its output failed verification")                                           \
     X(nondet, NONDET, 9, "two runs gave different bits")                                           \
     X(lost, LOST, 10, "the sweep died twice while it ran")                                         \
-    X(pruned, PRUNED, 11, "not tried: spills or a bound ruled it out")                             \
+    X(pruned, PRUNED, 11, "not tried: ptxas' report or a bound ruled it out")                      \
     X(unmeasured, UNMEASURED, 12, "proved, but no time could be taken")
 
 typedef enum store_outcome {

@@ -119,8 +119,11 @@ static void print_text(const manifest *m, const char *config_text, const compile
     printf("%s %s\n", manifest_name(m), config_text);
     for (size_t i = 0; i < c->kernels_len; i++) {
         const jit_kernel *k = &c->kernels[i];
-        printf("  %s\n    %d registers, %d B static shared, %d B stack, %d B spilled\n", k->entry,
+        printf("  %s\n    %d registers, %d B static shared, %d B local, %d B spilled\n", k->entry,
                k->registers, k->static_shared_bytes, k->stack_bytes, k->spill_bytes);
+        if (k->remarks > 0) {
+            printf("    %d remarks of ptxas, first %s\n", k->remarks, k->remark);
+        }
     }
     printf("  NVRTC %d.%d, %.0f ms%s, cubin %zu B, PTX %zu B\n", c->nvrtc_version / 1000,
            c->nvrtc_version % 1000 / 10, (double)c->compile_ns * 1e-6,
@@ -134,11 +137,11 @@ static json_t *to_json(const char *problem_text, const device *d, const manifest
 
     for (size_t i = 0; i < c->kernels_len; i++) {
         const jit_kernel *k = &c->kernels[i];
-        json_array_append_new(kernels,
-                              json_pack("{s:s, s:s, s:i, s:i, s:i, s:i}", "entry", k->entry,
-                                        "lowered", k->lowered, "registers", k->registers,
-                                        "shared_bytes", k->static_shared_bytes, "stack_bytes",
-                                        k->stack_bytes, "spill_bytes", k->spill_bytes));
+        json_array_append_new(
+            kernels, json_pack("{s:s, s:s, s:i, s:i, s:i, s:i, s:i, s:s?}", "entry", k->entry,
+                               "lowered", k->lowered, "registers", k->registers, "shared_bytes",
+                               k->static_shared_bytes, "stack_bytes", k->stack_bytes, "spill_bytes",
+                               k->spill_bytes, "remarks", k->remarks, "remark", k->remark));
     }
     return json_pack("{s:s, s:s, s:s, s:s, s:o, s:f, s:b, s:I, s:I, s:i}", "problem", problem_text,
                      "device", d->spec, "template", manifest_name(m), "config", config_text,

@@ -1,6 +1,7 @@
 /* compiled.c - what a compile gives, and which kernels a plan asks for. */
 #include "runtime/jit_answer.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,6 +13,7 @@ void compiled_free(compiled *c)
     for (size_t i = 0; i < JIT_MAX_ENTRIES; i++) {
         free(c->kernels[i].entry);
         free(c->kernels[i].lowered);
+        free(c->kernels[i].remark);
     }
     free(c->cubin);
     free(c->ptx);
@@ -29,6 +31,41 @@ int32_t compiled_spill_bytes(const compiled *c)
     return most;
 }
 
+bool compiled_flaw(const compiled *c, char *why, size_t capacity)
+{
+    for (size_t i = 0; i < c->kernels_len; i++) {
+        const jit_kernel *k = &c->kernels[i];
+        if (k->spill_bytes > 0) {
+            snprintf(why, capacity, "spills %d bytes of a thread", k->spill_bytes);
+            return true;
+        }
+        if (k->stack_bytes > 0) {
+            snprintf(why, capacity, "keeps %d bytes of a thread in local memory", k->stack_bytes);
+            return true;
+        }
+        if (k->remarks > 0) {
+            snprintf(why, capacity, "ptxas: %s", k->remark);
+            return true;
+        }
+    }
+    if (capacity > 0) {
+        why[0] = '\0';
+    }
+    return false;
+}
+
+/* A count and its text go together. */
+static bool remarks_whole(const kernel_entry *entry)
+{
+    for (uint32_t i = 0; i < entry->functions_len; i++) {
+        const kernel_function *f = &entry->functions[i];
+        if ((f->remarks > 0) != (f->remark != NULL)) {
+            return false;
+        }
+    }
+    return true;
+}
+
 hone_status jit_answer_adopt(const jit_request *request, kernel_entry *entry, compiled **out,
                              hone_error *error)
 {
@@ -39,19 +76,22 @@ hone_status jit_answer_adopt(const jit_request *request, kernel_entry *entry, co
         return status_set(error, HONE_NO_MEMORY, request->name, 0, "a compiled kernel");
     }
     if (entry->functions_len != request->entries_len || entry->cubin == NULL ||
-        entry->ptx == NULL) {
+        entry->ptx == NULL || !remarks_whole(entry)) {
         status = status_set(error, HONE_STORE_DAMAGED, request->name, 0,
                             "a kernel cache entry lacks parts");
         goto done;
     }
     for (size_t i = 0; i < request->entries_len; i++) {
-        const kernel_function *f = &entry->functions[i];
+        kernel_function *f = &entry->functions[i];
         c->kernels[i] = (jit_kernel){.entry = strdup(request->entries[i]),
                                      .lowered = strdup(f->name),
                                      .registers = f->registers,
                                      .static_shared_bytes = f->shared_bytes,
                                      .stack_bytes = f->local_bytes,
-                                     .spill_bytes = f->spill_bytes};
+                                     .spill_bytes = f->spill_bytes,
+                                     .remarks = f->remarks,
+                                     .remark = f->remark};
+        f->remark = NULL;
         if (c->kernels[i].entry == NULL || c->kernels[i].lowered == NULL) {
             status = status_set(error, HONE_NO_MEMORY, request->name, 0, "a kernel's name");
             goto done;

@@ -56,6 +56,9 @@ typedef struct jit_kernel {
     char *lowered; /* the mangled name in the cubin and the PTX */
     int32_t registers, static_shared_bytes, stack_bytes;
     int32_t spill_bytes; /* stores + loads, of a thread */
+    int32_t remarks;     /* ptxas' messages that wgmma is serialised, a fence or a wait was put in,
+                            or setmaxnreg is ignored */
+    char *remark;        /* the first of them, one clean line; NULL: none */
 } jit_kernel;
 
 typedef struct compiled {
@@ -75,6 +78,11 @@ void compiled_free(compiled *c); /* NULL is fine */
 
 /* Largest spill of the kernels, stores + loads, in bytes of a thread. */
 int32_t compiled_spill_bytes(const compiled *c);
+
+/* Whether ptxas says that the code is slower than it was meant to be, and why: a kernel spills,
+ * keeps local memory, or has a remark. Such a candidate is not worth time while another is right.
+ * `why` is "" for clean code, cut to `capacity` bytes; NULL with 0. */
+bool compiled_flaw(const compiled *c, char *why, size_t capacity);
 
 /* Hand a request in; never waits for a compile. `tag` comes back with the answer. HONE_LIMIT when
  * more than 4096 are under way. */

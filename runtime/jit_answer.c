@@ -1,7 +1,9 @@
-/* jit_answer.c - reads a worker's answer: code, ptxas' report, and the first cause of a failure. */
+/* jit_answer.c - reads a worker's answer: code, what ptxas reports of it, and the first cause of a
+ * failure. */
 #include "runtime/jit_answer.h"
 
 #include "core/device.h"
+#include "runtime/jit_report.h"
 #include "runtime/wire.h"
 
 #include <nvrtc.h>
@@ -10,7 +12,9 @@
 #include <string.h>
 
 /* Raised whenever the options or the meaning of an entry change. */
-#define JIT_SCHEMA 1
+#define JIT_SCHEMA 2
+/* The longest of ptxas 13.0 has 193 bytes. */
+#define REMARK_BYTES 320
 
 void jit_answer_key(const jit_request *request, const jit_version *version,
                     uint8_t key[DIGEST_BYTES])
@@ -92,54 +96,6 @@ void jit_answer_clean(const char *text, size_t len, char *out, size_t capacity)
     out[used] = '\0';
 }
 
-/* The number that stands before `word` between `from` and `to`; `missing` when the word is not
- * there. */
-static int32_t number_before(const char *from, const char *to, const char *word, int32_t missing)
-{
-    const char *at = memmem(from, (size_t)(to - from), word, strlen(word));
-
-    if (at == NULL || at == from) {
-        return missing;
-    }
-    const char *digit = at;
-    while (digit > from && digit[-1] >= '0' && digit[-1] <= '9') {
-        digit--;
-    }
-    return digit < at ? (int32_t)strtol(digit, NULL, 10) : missing;
-}
-
-bool jit_answer_resources(const char *log, size_t len, const char *lowered, kernel_function *out)
-{
-    static const char heading[] = "Compiling entry function '";
-    const char *end = log + len, *from = log;
-    const size_t name_len = strlen(lowered);
-
-    while ((from = memmem(from, (size_t)(end - from), heading, sizeof heading - 1)) != NULL) {
-        from += sizeof heading - 1;
-        if ((size_t)(end - from) > name_len && memcmp(from, lowered, name_len) == 0 &&
-            from[name_len] == '\'') {
-            break;
-        }
-    }
-    if (from == NULL) {
-        return false;
-    }
-    const char *to = memmem(from, (size_t)(end - from), heading, sizeof heading - 1);
-    to = to != NULL ? to : end;
-    const char *used = memmem(from, (size_t)(to - from), "Used ", 5);
-    if (used == NULL) {
-        return false;
-    }
-    const char *line = memchr(used, '\n', (size_t)(to - used));
-    line = line != NULL ? line : to;
-    out->registers = number_before(used, line, " registers", 0);
-    out->shared_bytes = number_before(used, line, " bytes smem", 0);
-    out->local_bytes = number_before(from, to, " bytes stack frame", 0);
-    out->spill_bytes = number_before(from, to, " bytes spill stores", 0) +
-                       number_before(from, to, " bytes spill loads", 0);
-    return out->registers > 0;
-}
-
 /* The first line of the log that says what went wrong, cleaned; the whole log's start when none
  * does. */
 static void first_cause(const char *log, size_t len, char *out, size_t capacity)
@@ -188,6 +144,7 @@ static hone_status read_functions(const jit_request *request, wire_reader *r, co
                                   size_t log_len, kernel_entry *entry, hone_error *error)
 {
     uint64_t count = wire_get_u64(r);
+    char remark[REMARK_BYTES];
 
     if (count != request->entries_len || count > KERNEL_MAX_FUNCTIONS) {
         return status_set(error, HONE_WORKER, request->name, 0,
@@ -196,13 +153,15 @@ static hone_status read_functions(const jit_request *request, wire_reader *r, co
     for (size_t i = 0; i < count; i++) {
         const char *lowered = wire_get_text(r);
         kernel_function *f = &entry->functions[i];
-        if (lowered[0] == '\0' || !jit_answer_resources(log, log_len, lowered, f)) {
+        if (lowered[0] == '\0' || !jit_report_resources(log, log_len, lowered, f)) {
             return status_set(error, HONE_COMPILE, request->name, 0,
                               "ptxas' report lacks kernel %.200s", request->entries[i]);
         }
+        f->remarks = jit_report_remarks(log, log_len, lowered, remark, sizeof remark);
+        f->remark = f->remarks > 0 ? strdup(remark) : NULL;
         f->name = strdup(lowered);
         entry->functions_len = (uint32_t)i + 1;
-        if (f->name == NULL) {
+        if (f->name == NULL || (f->remarks > 0 && f->remark == NULL)) {
             return status_set(error, HONE_NO_MEMORY, request->name, 0, "a kernel's name");
         }
     }

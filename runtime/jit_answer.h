@@ -26,7 +26,4 @@ hone_status jit_answer_adopt(const jit_request *request, kernel_entry *entry, co
  * `capacity`. */
 void jit_answer_clean(const char *text, size_t len, char *out, size_t capacity);
 
-/* ptxas' figures of one kernel, by its lowered name. False when the log does not have them. */
-bool jit_answer_resources(const char *log, size_t len, const char *lowered, kernel_function *out);
-
 #endif

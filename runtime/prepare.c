@@ -56,7 +56,7 @@ static void adopt(preparation *p, jit_done *done)
         w++; /* the one that submitted it is still there */
     }
     if (k->status == HONE_OK) {
-        k->spill_bytes = compiled_spill_bytes(done->answer);
+        k->flawed = compiled_flaw(done->answer, NULL, 0);
         k->status = module_load(p->rt->device, &w->made->plan, done->answer, &k->module, &k->error);
     }
     compiled_free(done->answer);
@@ -169,8 +169,9 @@ static void settle(preparation *p, want *w)
         w->error = k->error;
         return;
     }
-    /* A choice that nobody timed and that spills gives way to the next one, if there is one. */
-    if (k->spill_bytes > 0 && w->defaults_tried && w->next < w->candidates_len) {
+    /* A choice that nobody timed and that ptxas speaks against gives way to the next one, if there
+     * is one. */
+    if (k->flawed && w->defaults_tried && w->next < w->candidates_len) {
         return;
     }
     w->made->module = k->module;

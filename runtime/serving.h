@@ -31,7 +31,7 @@ typedef struct serving_kernel {
     uint8_t digest[32];          /* of the entries */
     uint8_t template_digest[32]; /* templates_digest: for grades */
     module *module;              /* NULL: failed, see status */
-    int32_t spill_bytes;
+    bool flawed;                 /* ptxas speaks against it: compiled_flaw */
     hone_status status;
     hone_error error;
 } serving_kernel;

@@ -26,6 +26,8 @@ typedef struct engine_trial {
 typedef struct engine_answer {
     uint64_t tag;
     int32_t outcome; /* STORE_OK, or why there is no code */
+    /* Why there is no code; with STORE_OK why others come first (a spill, local memory, a remark of
+     * ptxas), "" when nothing speaks against it. */
     char reason[ENGINE_REASON_BYTES];
     int32_t registers, shared_bytes, spill_bytes, local_bytes;
     double compile_ms;

@@ -42,6 +42,7 @@ static void report_code(const compiled *code, engine_answer *out)
             k->static_shared_bytes > out->shared_bytes ? k->static_shared_bytes : out->shared_bytes;
     }
     out->spill_bytes = compiled_spill_bytes(code);
+    compiled_flaw(code, out->reason, sizeof out->reason);
     out->compile_ms = (double)code->compile_ns * 1e-6;
 }
 
@@ -142,7 +143,9 @@ static void fill_result(const device_engine *e, const engine_trial *trial,
 {
     const verify_result *verify = &proof->verify;
 
-    snprintf(out->reason, sizeof out->reason, "%s", proof->reason);
+    /* A candidate that was tried in spite of its flaw keeps it in its row. */
+    snprintf(out->reason, sizeof out->reason, "%s",
+             proof->outcome == STORE_OK ? answer->reason : proof->reason);
     out->row = (store_result){.outcome = proof->outcome,
                               .reason = out->reason,
                               .registers = answer->registers,

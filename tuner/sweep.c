@@ -176,7 +176,7 @@ done:
 static void close_all(sweep *s)
 {
     for (size_t i = 0; s->groups != NULL && i < s->o->problems_len; i++) {
-        sweep_queue_free(s, &s->groups[i].spilled);
+        sweep_queue_free(s, &s->groups[i].flawed);
     }
     sweep_queue_free(s, &s->compiling);
     sweep_queue_free(s, &s->waiting);

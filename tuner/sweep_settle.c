@@ -1,9 +1,8 @@
-/* sweep_settle.c - the end of a problem: what spilled is tried only if nothing else is right, then
- * a winner. */
+/* sweep_settle.c - the end of a problem: what ptxas speaks against is tried only if nothing else is
+ * right, then a winner. */
 #include "tuner/sweep_state.h"
 #include "tuner/winner.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -130,26 +129,18 @@ done:
     return status;
 }
 
-/* A candidate that spills is not worth its time while another is right. */
-static hone_status record_pruned(sweep *s, const sweep_task *task, hone_error *error)
-{
-    char reason[96];
-
-    snprintf(reason, sizeof reason, "spills %d bytes of a thread", task->answer.spill_bytes);
-    return sweep_record(s, task, STORE_PRUNED, reason, error);
-}
-
-static hone_status settle_spilled(sweep *s, sweep_group *group, hone_error *error)
+/* A candidate whose code has a flaw is not worth its time while another is right. */
+static hone_status settle_flawed(sweep *s, sweep_group *group, hone_error *error)
 {
     hone_status status = HONE_OK;
 
-    for (sweep_task *task = sweep_pop(&group->spilled); task != NULL;
-         task = sweep_pop(&group->spilled)) {
+    for (sweep_task *task = sweep_pop(&group->flawed); task != NULL;
+         task = sweep_pop(&group->flawed)) {
         if (group->proved == 0) {
             TRY(sweep_prove(s, task, error)); /* takes the task */
             continue;
         }
-        status = record_pruned(s, task, error);
+        status = sweep_record(s, task, STORE_PRUNED, task->answer.reason, error);
         sweep_task_free(s, task);
         TRY(status);
     }
@@ -162,7 +153,7 @@ hone_status sweep_settle(sweep *s, size_t index, hone_error *error)
     hone_status status = HONE_OK;
     sweep_group *group = &s->groups[index];
 
-    TRY(settle_spilled(s, group, error));
+    TRY(settle_flawed(s, group, error));
     /* Nothing new was tried: the winner stands, and the store is not written. */
     if (!group->has_winner || s->id != 0) {
         TRY(choose(s, group, error));

@@ -34,7 +34,7 @@ typedef struct sweep_group {
     bool laid_out, ended;
     size_t open;                            /* tasks that are not finished */
     uint64_t proved;                        /* candidates that are `ok`, of all sweeps */
-    sweep_queue spilled;                    /* kept back until the others are known */
+    sweep_queue flawed;                     /* kept back until the others are known */
     char anchor_config[SWEEP_CONFIG_BYTES]; /* of the analytical default, "" when there is none */
     const char *anchor_template;
     char reason[200]; /* last cause of a rejection, for a problem without a winner */
@@ -68,8 +68,8 @@ hone_status sweep_lay_out(sweep *s, size_t group, hone_error *error);
 /* Begin the store's sweep and start the compiler, once there is something to do. */
 hone_status sweep_begin(sweep *s, hone_error *error);
 
-/* A task whose compile is answered: keep it back if it spills, else prove it, or say why not. Takes
- * the task. */
+/* A task whose compile is answered: keep it back if its code has a flaw, else prove it, or say why
+ * not. Takes the task. */
 hone_status sweep_try(sweep *s, sweep_task *task, hone_error *error);
 /* Prove, time and commit a compiled task. Takes the task. */
 hone_status sweep_prove(sweep *s, sweep_task *task, hone_error *error);
@@ -77,7 +77,8 @@ hone_status sweep_prove(sweep *s, sweep_task *task, hone_error *error);
 hone_status sweep_record(sweep *s, const sweep_task *task, int32_t outcome, const char *reason,
                          hone_error *error);
 
-/* All tasks of a problem are finished: try what spilled if nothing else won, choose the winner. */
+/* All tasks of a problem are finished: try what was kept back if nothing else won, choose the
+ * winner. */
 hone_status sweep_settle(sweep *s, size_t group, hone_error *error);
 
 /* Tell progress; notes when the caller wants to stop. */

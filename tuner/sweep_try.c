@@ -90,8 +90,8 @@ hone_status sweep_try(sweep *s, sweep_task *task, hone_error *error)
 {
     hone_status status = HONE_OK;
 
-    if (task->answer.outcome == STORE_OK && task->answer.spill_bytes > 0) {
-        sweep_push(&s->groups[task->group].spilled, task);
+    if (task->answer.outcome == STORE_OK && task->answer.reason[0] != '\0') {
+        sweep_push(&s->groups[task->group].flawed, task);
         return HONE_OK;
     }
     if (task->answer.outcome == STORE_OK) {

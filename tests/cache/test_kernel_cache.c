@@ -42,8 +42,9 @@ static kernel_entry module_of(uint64_t seed)
     m.ptx_len = strlen(m.ptx);
     m.log = strdup("ptxas info: 168 registers");
     m.functions_len = 2;
-    m.functions[0] = (kernel_function){strdup("_Z8fp8_gemmI"), 168, 98304, 0, 16};
-    m.functions[1] = (kernel_function){strdup("_Z6reduceI"), 32, 0, 8, 0};
+    m.functions[0] = (kernel_function){strdup("_Z8fp8_gemmI"),      168, 98304, 0, 16, 2,
+                                       strdup("(C7514) serialised")};
+    m.functions[1] = (kernel_function){strdup("_Z6reduceI"), 32, 0, 8, 0, 0, NULL};
     return m;
 }
 
@@ -55,7 +56,10 @@ static bool same(const kernel_entry *a, const kernel_entry *b)
            strcmp(a->functions[1].name, b->functions[1].name) == 0 &&
            a->functions[0].registers == b->functions[0].registers &&
            a->functions[1].spill_bytes == b->functions[1].spill_bytes &&
-           a->functions[0].local_bytes == b->functions[0].local_bytes;
+           a->functions[0].local_bytes == b->functions[0].local_bytes &&
+           a->functions[0].remarks == b->functions[0].remarks &&
+           strcmp(a->functions[0].remark, b->functions[0].remark) == 0 &&
+           a->functions[1].remark == b->functions[1].remark;
 }
 
 /* A compiler that takes 200 ms and notes each call as one byte of a file. */

@@ -1,11 +1,13 @@
 /* test_jit_answer.c - ptxas' report by kernel, clean logs, first causes, and a cache key that
  * misses nothing. */
 #include "runtime/jit_answer.h"
+#include "runtime/jit_report.h"
 #include "runtime/wire.h"
 #include "tests/support/suite.h"
 
 #include <check.h>
 #include <nvrtc.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -39,7 +41,7 @@ START_TEST(resources_are_read_by_the_kernels_own_name)
 {
     kernel_function f = {.name = NULL};
 
-    ck_assert(jit_answer_resources(log_of_two, strlen(log_of_two), kernels[_i].lowered, &f) ==
+    ck_assert(jit_report_resources(log_of_two, strlen(log_of_two), kernels[_i].lowered, &f) ==
               kernels[_i].found);
     ck_assert_int_eq(f.registers, kernels[_i].registers);
     ck_assert_int_eq(f.shared_bytes, kernels[_i].shared);
@@ -54,7 +56,66 @@ START_TEST(a_cut_report_is_not_believed)
     const char *used = strstr(log_of_two, "Used 168");
 
     ck_assert(
-        !jit_answer_resources(log_of_two, (size_t)(used - log_of_two), kernels[0].lowered, &f));
+        !jit_report_resources(log_of_two, (size_t)(used - log_of_two), kernels[0].lowered, &f));
+}
+END_TEST
+
+/* As NVRTC 13.0 writes them before the report; the last is of a function that both may call. */
+#define SERIALISED                                                                                 \
+    "ptxas info    : (C7514) Potential Performance Loss: wgmma.mma_async instructions are "        \
+    "serialized due to non wgmma instructions reading accumulator registers of  a wgmma between "  \
+    "start and end of the pipeline stage in the function "
+#define INJECTED                                                                                   \
+    "ptxas info    : (C7519) warpgroup.arrive is injected in around line 521 by compiler to "      \
+    "allow use of registers in GMMA in function "
+#define IGNORED                                                                                    \
+    "ptxas info    : (C7508) Potential Performance Loss: 'setmaxnreg' ignored; unable to "         \
+    "determine register count at entry.\n"
+#define UNNUMBERED                                                                                 \
+    "ptxas info    : Potential Performance Loss: wgmma.mma_async instructions are serialized due " \
+    "to ill formed pipeline stage in the function "
+
+static const struct {
+    const char *name, *before;
+    int32_t counts[2]; /* of the two kernels */
+    const char *first; /* of the first kernel: how it begins */
+} remarks[] = {
+    {"a clean report has none", "", {0, 0}, ""},
+    {"a remark is its function's",
+     INJECTED "'_Z1kIXtl6ConfigLi5EEEvPf'\n" INJECTED "'_Z1kIXtl6ConfigLi5EEEvPf'\n",
+     {2, 0},
+     "(C7519) warpgroup.arrive is injected in around line 521"},
+    {"one of the other kernel is not ours", SERIALISED "'_Z1kIXtl6ConfigLi3EEEvPf'\n", {0, 1}, ""},
+    {"one that names nobody is everybody's",
+     IGNORED,
+     {1, 1},
+     "(C7508) Potential Performance Loss: 'setmaxnreg' ignored; unable to determine register "
+     "count at entry."},
+    {"so is one of a function that is no kernel",
+     SERIALISED "'helper'\n",
+     {1, 1},
+     "(C7514) Potential Performance Loss: wgmma.mma_async instructions are serialized"},
+    {"older compilers give no number",
+     UNNUMBERED "'_Z1kIXtl6ConfigLi5EEEvPf'\n",
+     {1, 0},
+     "Potential Performance Loss: wgmma.mma_async"},
+    {"ptxas' other messages are none", "ptxas info    : (C7600) something about 'k'\n", {0, 0}, ""},
+};
+
+START_TEST(remarks_are_counted_by_kernel)
+{
+    char log[4096], first[320];
+
+    snprintf(log, sizeof log, "%s%s", remarks[_i].before, log_of_two);
+    for (int k = 0; k < 2; k++) {
+        const int32_t count =
+            jit_report_remarks(log, strlen(log), kernels[k].lowered, first, sizeof first);
+        ck_assert_msg(count == remarks[_i].counts[k], "%s: %d", remarks[_i].name, count);
+        ck_assert((count > 0) == (first[0] != '\0'));
+        ck_assert_msg(k > 0 || strncmp(first, remarks[_i].first, strlen(remarks[_i].first)) == 0,
+                      "%s: '%s'", remarks[_i].name, first);
+        ck_assert_ptr_null(strstr(first, "function"));
+    }
 }
 END_TEST
 
@@ -308,6 +369,7 @@ int main(void)
     tcase_add_loop_test(tests, resources_are_read_by_the_kernels_own_name, 0,
                         (int)ARRAY_LEN(kernels));
     tcase_add_test(tests, a_cut_report_is_not_believed);
+    tcase_add_loop_test(tests, remarks_are_counted_by_kernel, 0, (int)ARRAY_LEN(remarks));
     tcase_add_loop_test(tests, logs_are_safe_to_print, 0, (int)ARRAY_LEN(texts));
     tcase_add_test(tests, a_long_log_is_cut_at_a_whole_character);
     tcase_add_loop_test(tests, answers_become_entries_or_reasons, 0, (int)ARRAY_LEN(answers));

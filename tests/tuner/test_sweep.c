@@ -27,7 +27,7 @@ static const char *const texts[] = {
 /* What the engines of a test do; set before each sweep. */
 static struct {
     bool backwards; /* answers come in the opposite order of the submissions */
-    bool spill_all;
+    bool flaw_all;
     bool random;  /* strategy: quicker to start than the model's ranking */
     int pause_us; /* that each proof takes */
     int told;     /* where progress is written as it is told; 0: nowhere */
@@ -77,7 +77,9 @@ static hone_status fake_wait(void *state, engine_answer *out, hone_error *error)
         out->outcome = STORE_COMPILE;
         snprintf(out->reason, sizeof out->reason, "refused by the test");
     }
-    out->spill_bytes = behaviour.spill_all || f->hashes[at] % 8 == 1 ? 16 : 0;
+    if (out->outcome == STORE_OK && (behaviour.flaw_all || f->hashes[at] % 8 == 1)) {
+        snprintf(out->reason, sizeof out->reason, "ptxas: a flaw");
+    }
     f->len--;
     memmove(&f->tags[at], &f->tags[at + 1], (f->len - at) * sizeof *f->tags);
     memmove(&f->hashes[at], &f->hashes[at + 1], (f->len - at) * sizeof *f->hashes);
@@ -208,6 +210,8 @@ static int add_row(void *context, const store_row *row)
     }
     memcpy(d->text + d->used, line, (size_t)len + 1);
     d->used += (size_t)len;
+    ck_assert(row->result.outcome != STORE_PRUNED ||
+              strcmp(row->result.reason, "ptxas: a flaw") == 0);
     d->rows++;
     d->inflight += row->result.outcome == STORE_INFLIGHT;
     d->attempts += (size_t)row->attempts;
@@ -416,13 +420,13 @@ START_TEST(kill_nine_at_any_time_loses_nothing_that_was_told)
 }
 END_TEST
 
-START_TEST(what_spills_is_tried_when_all_do)
+START_TEST(what_has_a_flaw_is_tried_when_all_have)
 {
     char path[1024];
     sweep_summary summary = {0};
 
     store_file(path, "spills");
-    behaviour.spill_all = true;
+    behaviour.flaw_all = true;
     ck_assert_int_eq(sweep_once(path, 90, NULL, &summary), HONE_OK);
     ck_assert_uint_eq(summary.winners, PROBLEMS);
     ck_assert_uint_ge(summary.ok, PROBLEMS);
@@ -459,7 +463,7 @@ int main(void)
     tcase_add_test(tests, a_stopped_sweep_goes_on_and_ends_as_a_whole_one);
     tcase_add_test(tests, a_killed_sweep_loses_no_row_and_repeats_one_candidate_at_most);
     tcase_add_test(tests, kill_nine_at_any_time_loses_nothing_that_was_told);
-    tcase_add_test(tests, what_spills_is_tried_when_all_do);
+    tcase_add_test(tests, what_has_a_flaw_is_tried_when_all_have);
     tcase_add_test(tests, a_problem_that_nothing_serves_ends_without_a_winner);
     const int result = suite_run("tuner/sweep", tests);
     folder_remove(folder);
