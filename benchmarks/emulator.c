@@ -419,26 +419,46 @@ done:
     return status;
 }
 
+/* ---- All of it ----------------------------------------------------------------------------- */
+
+static hone_status bench_products(bench *b, hone_error *error)
+{
+    hone_status status = HONE_OK;
+
+    for (size_t i = 0; i < ARRAY_LEN(products); i++) {
+        TRY(bench_product(b, i, error));
+    }
+done:
+    return status;
+}
+
+static const struct {
+    const char *name;
+    hone_status (*run)(bench *b, hone_error *error);
+} parts[] = {
+    {"quantiser", bench_quantiser}, {"shared", bench_shared},       {"products", bench_products},
+    {"gemm_fp8", bench_gemm_fp8},   {"gemm_bf16", bench_gemm_bf16},
+};
+
 int main(int argc, char **argv)
 {
     hone_status status = HONE_OK;
     hone_error error = {0};
     bench b = {.rows = json_array()};
-    bool json = argc == 2 && strcmp(argv[1], "--json") == 0, holds = false;
+    bool json = argc > 1 && strcmp(argv[1], "--json") == 0, holds = false;
+    const char *only = argc > 1 + json ? argv[1 + json] : NULL;
 
-    if (argc > 1 && !json) {
-        fprintf(stderr, "usage: %s [--json]\n", argv[0]);
+    if (argc > 2 + json) {
+        fprintf(stderr, "usage: %s [--json] [PART]\n", argv[0]);
         return 2;
     }
     setenv("HONE_EMU_PATH", HONE_EMU_FILE, 0);
     TRY(driver_open_emulator(&b.driver, &error));
-    TRY(bench_quantiser(&b, &error));
-    TRY(bench_shared(&b, &error));
-    for (size_t i = 0; i < ARRAY_LEN(products); i++) {
-        TRY(bench_product(&b, i, &error));
+    for (size_t i = 0; i < ARRAY_LEN(parts); i++) {
+        if (only == NULL || strcmp(only, parts[i].name) == 0) {
+            TRY(parts[i].run(&b, &error));
+        }
     }
-    TRY(bench_gemm_fp8(&b, &error));
-    TRY(bench_gemm_bf16(&b, &error));
     holds = report(&b, json);
 done:
     if (status != HONE_OK) {

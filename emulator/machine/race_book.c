@@ -194,13 +194,10 @@ static void keep_used(sweep *s)
     }
 }
 
-bool race_book_room(race_book *b, run_state *run)
+static void collect(race_book *b, run_state *run)
 {
     sweep s = {.b = b, .run = run, .old = *b};
 
-    if (b->records_len < b->limit && b->members_len < b->limit && b->sets_len < b->limit) {
-        return true;
-    }
     s.records = calloc(b->records_len, sizeof *s.records);
     s.sets = calloc(b->sets_len, sizeof *s.sets);
     if (s.records == NULL || s.sets == NULL) {
@@ -223,6 +220,16 @@ bool race_book_room(race_book *b, run_state *run)
     }
     free(s.records);
     free(s.sets);
+}
+
+/* Asked before every access: what a sweep needs is not made before there is one. */
+bool race_book_room(race_book *b, run_state *run)
+{
+    if (__builtin_expect(b->records_len >= b->limit || b->members_len >= b->limit ||
+                             b->sets_len >= b->limit,
+                         0)) {
+        collect(b, run);
+    }
     return !run->faulted;
 }
 
