@@ -273,30 +273,81 @@ static bool touch_whole(race_task *t, cta *owner, const wgmma_matrix *m, uint32_
                            RACE_READ);
 }
 
-/* Rows that lie `stride` apart from block to block go together: the swizzle is the same in each. */
-bool wgmma_matrix_touch(race_task *t, cta *owner, const wgmma_matrix *m, uint32_t first,
-                        uint32_t blocks, uint32_t chunks)
+/* The 16 bytes of a page that were read and not told of yet. */
+typedef struct reads {
+    race_task *task;
+    cta *owner;
+    uint32_t page;
+    uint64_t chunks;
+} reads;
+
+static bool tell_reads(reads *r)
+{
+    uint64_t chunks = r->chunks;
+
+    r->chunks = 0;
+    return chunks == 0 ||
+           race_task_read_chunks(r->task, r->owner, r->page * RACE_READ_PAGE, chunks, 1, 0);
+}
+
+static bool add_read(reads *r, uint32_t at)
+{
+    bool good = at / RACE_READ_PAGE == r->page || tell_reads(r);
+
+    r->page = at / RACE_READ_PAGE;
+    r->chunks |= UINT64_C(1) << (at % RACE_READ_PAGE / 16);
+    return good;
+}
+
+/* Where chunk `chunk` of a row of the swizzle lies, of K-major ones. */
+static uint32_t chunk_at(const wgmma_matrix *m, uint32_t block, uint32_t row, uint32_t chunk)
+{
+    uint32_t start = m->start / (16 * m->width) * (16 * m->width) + block * m->stride;
+
+    return swizzled(m, start + row * 16 * m->width + chunk * 16);
+}
+
+/* Some of the chunks of K-major rows. Where a block is a page, all blocks are alike. */
+static bool touch_rows(reads *r, const wgmma_matrix *m, uint32_t first, uint32_t blocks,
+                       uint32_t chunks)
+{
+    uint32_t at = chunk_at(m, first, 0, 0) / RACE_READ_PAGE * RACE_READ_PAGE;
+    bool alike = m->width == 8 && (m->start | m->stride) / 128 % 8 == 0, good = true;
+
+    for (uint32_t n = 0; good && n < 8 * (alike ? 1 : blocks); n++) {
+        for (uint32_t left = chunks; good && left != 0; left &= left - 1) {
+            good = add_read(r, chunk_at(m, first + n / 8, n % 8, machine_lowest(left)));
+        }
+    }
+    return alike ? race_task_read_chunks(r->task, r->owner, at, r->chunks, blocks, m->stride)
+                 : good && tell_reads(r);
+}
+
+/* Some of the blocks of MN-major rows. */
+static bool touch_columns(reads *r, const wgmma_matrix *m, uint32_t first, uint32_t blocks)
 {
     bool good = true;
 
-    if (m->width > 1 && (m->across ? (first | blocks) % m->width == 0 && m->start % 128 == 0
-                                   : chunks == (1u << m->width) - 1)) {
+    for (uint32_t n = 0; good && n < 16 * blocks; n++) {
+        good = add_read(r, row_at(m, first + n / 8 % blocks, n / 8 / blocks, n % 8));
+    }
+    return good && tell_reads(r);
+}
+
+bool wgmma_matrix_touch(race_task *t, cta *owner, const wgmma_matrix *m, uint32_t first,
+                        uint32_t blocks, uint32_t chunks)
+{
+    reads r = {.task = t, .owner = owner};
+
+    if (m->width == 1) {
+        return race_task_touch(t, owner, row_at(m, first, 0, 0), 128, blocks, m->stride,
+                               RACE_READ) &&
+               race_task_touch(t, owner, row_at(m, first, 1, 0), 128, blocks, m->stride, RACE_READ);
+    }
+    if (m->across ? (first | blocks) % m->width == 0 && m->start % 128 == 0
+                  : chunks == (1u << m->width) - 1) {
         return touch_whole(t, owner, m, first, blocks);
     }
-    for (uint32_t half = 0; m->width == 1 && good && half < 2; half++) {
-        good =
-            race_task_touch(t, owner, row_at(m, first, half, 0), 128, blocks, m->stride, RACE_READ);
-    }
-    for (uint32_t n = 0; m->width > 1 && !m->across && good && n < 8 * m->width; n++) {
-        uint32_t row = n / m->width, chunk = n % m->width, rows = row * 16 * m->width;
-        uint32_t at = m->start / (16 * m->width) * (16 * m->width) + first * m->stride + rows;
-        at = swizzled(m, at + chunk * 16);
-        good = (chunks >> chunk & 1) == 0 ||
-               race_task_touch(t, owner, at, 16, blocks, m->stride, RACE_READ);
-    }
-    for (uint32_t n = 0; m->width > 1 && m->across && good && n < 16 * blocks; n++) {
-        uint32_t at = row_at(m, first + n / 16, n / 8 % 2, n % 8);
-        good = race_task_touch(t, owner, at, 16, 1, 16, RACE_READ);
-    }
-    return good;
+    return m->across ? touch_columns(&r, m, first, blocks)
+                     : touch_rows(&r, m, first, blocks, chunks);
 }

@@ -69,6 +69,11 @@ race_task *race_issue(warp *w, const instruction *i, race_engine engine);
 /* `rows` runs of `bytes`, `stride` apart, from `at` on. */
 bool race_task_touch(race_task *t, cta *owner, uint64_t at, uint64_t bytes, uint64_t rows,
                      uint64_t stride, race_access kind);
+/* Reads of 16 bytes at a time: those of the RACE_READ_PAGE bytes from `at` (a multiple of as many)
+ * on whose bit is set, and the same of `pages` such runs, `stride` apart. */
+enum { RACE_READ_PAGE = 1024 };
+bool race_task_read_chunks(race_task *t, cta *owner, uint64_t at, uint64_t chunks, uint32_t pages,
+                           uint64_t stride);
 /* Done, and told so through a clock (of an mbarrier), or to a warp that waited for it. */
 void race_task_release(const race_task *t, race_clock **to);
 void race_task_join(warp *w, const race_task *t);

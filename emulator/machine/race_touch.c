@@ -376,27 +376,37 @@ static uint32_t task_record(race_task *t, race_access kind)
     return t->record[kind];
 }
 
+static race_visit visit_of(race_task *t, cta *owner, race_access kind)
+{
+    return (race_visit){.state = t->state,
+                        .book = t->state->book,
+                        .w = t->by,
+                        .i = t->i,
+                        .task = t,
+                        .clock = &t->view->clock,
+                        .home = race_clock_find(&t->view->clock, t->state->number),
+                        .owner = owner,
+                        .kind = kind,
+                        .record = task_record(t, kind),
+                        .agent = t->agent,
+                        .time = t->time};
+}
+
+/* Whether there is anything to look at; false, too, when the launch has a fault. */
+static bool looks_at(const race_task *t, const cta *owner)
+{
+    return t != NULL && wants(t->by, owner) && race_book_room(t->state->book, t->by->run);
+}
+
 bool race_task_touch(race_task *t, cta *owner, uint64_t at, uint64_t bytes, uint64_t rows,
                      uint64_t stride, race_access kind)
 {
     bool good = true;
 
-    if (t == NULL || bytes == 0 || !wants(t->by, owner) ||
-        !race_book_room(t->state->book, t->by->run)) {
+    if (bytes == 0 || !looks_at(t, owner)) {
         return t == NULL || !t->by->run->faulted;
     }
-    race_visit v = {.state = t->state,
-                    .book = t->state->book,
-                    .w = t->by,
-                    .i = t->i,
-                    .task = t,
-                    .clock = &t->view->clock,
-                    .home = race_clock_find(&t->view->clock, t->state->number),
-                    .owner = owner,
-                    .kind = kind,
-                    .record = task_record(t, kind),
-                    .agent = t->agent,
-                    .time = t->time};
+    race_visit v = visit_of(t, owner, kind);
     if (stride == bytes) {
         bytes *= rows;
         rows = 1;
@@ -407,6 +417,63 @@ bool race_task_touch(race_task *t, cta *owner, uint64_t at, uint64_t bytes, uint
     }
     if (!good && !t->by->run->faulted) {
         race_report(&v, t->lane, v.base, (uint32_t)bytes);
+    }
+    return good;
+}
+
+/* Four words of state. */
+typedef uint32_t four __attribute__((vector_size(16)));
+enum { CHUNK = 16, PAGE_CHUNKS = RACE_PAGE / CHUNK };
+
+/* The chunks of a page of words that are all in the state that was seen. False: nothing was done.
+ */
+static bool read_chunks(const race_visit *v, race_page *p, const uint8_t *chunks, uint32_t len)
+{
+    four write = (four){0} + v->seen_write, read = (four){0} + v->seen_read, differs = {0};
+    four next = (four){0} + v->next_read, w, r;
+
+    if (!v->seen || p->shift != 2) {
+        return false;
+    }
+    race_page_spread(p);
+    for (uint32_t n = 0; n < len; n++) {
+        memcpy(&w, p->write + chunks[n] * 4, sizeof w);
+        memcpy(&r, p->read + chunks[n] * 4, sizeof r);
+        differs |= (w ^ write) | (r ^ read);
+    }
+    if ((differs[0] | differs[1] | differs[2] | differs[3]) != 0) {
+        return false;
+    }
+    for (uint32_t n = 0; n < len; n++) {
+        memcpy(p->read + chunks[n] * 4, &next, sizeof next);
+    }
+    return true;
+}
+
+bool race_task_read_chunks(race_task *t, cta *owner, uint64_t at, uint64_t chunks, uint32_t pages,
+                           uint64_t stride)
+{
+    uint8_t list[PAGE_CHUNKS];
+    uint32_t len = 0;
+    bool good = true;
+
+    if (!looks_at(t, owner)) {
+        return t == NULL || !t->by->run->faulted;
+    }
+    race_visit v = visit_of(t, owner, RACE_READ);
+    for (uint64_t rest = chunks; rest != 0; rest &= rest - 1) {
+        list[len++] = (uint8_t)__builtin_ctzll(rest);
+    }
+    for (uint32_t k = 0; k < pages && good; k++) {
+        race_page *p = page_at(&v, at + k * stride);
+        bool done = p != NULL && read_chunks(&v, p, list, len);
+        for (uint32_t n = 0; n < len && !done && good; n++) {
+            run_of_lanes r = {.at = at + k * stride + list[n] * CHUNK, .bytes = CHUNK, .each = 1};
+            good = touch_run(&v, &r);
+        }
+    }
+    if (!good && !t->by->run->faulted) {
+        race_report(&v, t->lane, v.base, CHUNK);
     }
     return good;
 }
