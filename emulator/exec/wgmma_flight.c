@@ -162,7 +162,7 @@ static void *grow(warp *w, void *list, uint32_t len, uint32_t *capacity, size_t 
 
 static bool refuse_unfenced(warp *w, const instruction *i, const held_register *r, uint8_t touches)
 {
-    uint8_t bad = r->touched & touches;
+    uint8_t bad = wgmma_touched(w->wgmma->flight, r) & touches;
 
     if (bad == 0 || !machine_checks(w, HONE_EMU_CHECK_ASYNC)) {
         return false;

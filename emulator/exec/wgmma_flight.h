@@ -17,21 +17,22 @@ enum { TOUCH_COPIED = 1, TOUCH_READ = 2, TOUCH_WRITTEN = 4 };
 typedef enum hold { HOLD_NONE, HOLD_MEMBER, HOLD_COPY } hold;
 
 typedef struct held_register {
-    uint8_t touched, hold;
+    uint8_t hold, touched; /* touched: ask wgmma_touched */
     bool is_a;          /* a product in flight reads it */
     bool copied;        /* a copy keeps its value: it may be written */
     uint16_t element;   /* of the chain */
     uint32_t chain;     /* its number */
     uint32_t group;     /* of the last product: of a copy, as it was then; or of what reads A */
     int32_t line;       /* of that product */
-    int32_t touch_line; /* of the last touch */
+    int32_t touch_line; /* of the last touch, */
+    uint32_t touched_in; /* and how many fences there were before it */
 } held_register;
 
 typedef struct chain {
     uint32_t number; /* 1, 2, ...; 0: free */
     uint8_t result;
     uint32_t len;
-    uint64_t fences; /* had been executed when its last product was issued */
+    uint32_t fences; /* had been executed when its last product was issued */
 } chain;
 
 struct wgmma_flight {
@@ -43,12 +44,18 @@ struct wgmma_flight {
     uint32_t ops_len, ops_capacity;
     uint32_t committed, held; /* groups; registers that products hold */
     uint32_t numbers;         /* of chains, given so far */
-    uint64_t fences;
+    uint32_t fences;
 };
 
 static inline bool wgmma_is_held(const held_register *r)
 {
     return r->hold != HOLD_NONE || r->is_a;
+}
+
+/* TOUCH_* since the last fence. */
+static inline uint8_t wgmma_touched(const wgmma_flight *f, const held_register *r)
+{
+    return r->touched_in == f->fences ? r->touched : 0;
 }
 
 /* Does what waits in groups below `limit`, in order. False after a fault. */

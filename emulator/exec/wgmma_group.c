@@ -21,10 +21,7 @@ void exec_wgmma_fence(warp *w, const instruction *i, uint32_t mask)
 {
     wgmma_flight *f = open_aligned(w, i, mask);
 
-    for (uint32_t n = 0; f != NULL && n < f->registers_len; n++) {
-        f->registers[n].touched = 0;
-    }
-    if (f != NULL) {
+    if (f != NULL) { /* what was touched before it counts no more: wgmma_touched */
         f->fences++;
     }
 }

@@ -23,17 +23,21 @@ static void note_copy(wgmma_flight *f, const instruction *i, const uint32_t *num
 {
     held_register *to = &f->registers[numbers[0]], *from = &f->registers[numbers[1]];
 
-    to->touched = from->touched & (TOUCH_READ | TOUCH_WRITTEN);
+    to->touched = wgmma_touched(f, from) & (TOUCH_READ | TOUCH_WRITTEN);
+    to->touched_in = f->fences;
     to->touch_line = from->touch_line;
-    if ((from->touched & (TOUCH_READ | TOUCH_WRITTEN)) == 0) {
+    if (to->touched == 0) {
         from->touched = TOUCH_COPIED;
+        from->touched_in = f->fences;
         from->touch_line = i->line;
     }
 }
 
-static void note_touch(held_register *r, const instruction *i, uint8_t touch)
+static inline void note_touch(const wgmma_flight *f, held_register *r, const instruction *i,
+                              uint8_t touch)
 {
-    r->touched |= touch;
+    r->touched = wgmma_touched(f, r) | touch;
+    r->touched_in = f->fences;
     r->touch_line = i->line;
 }
 
@@ -75,11 +79,35 @@ static bool clear_touch(warp *w, wgmma_flight *f, const instruction *i, const ui
     return true;
 }
 
+/* Registers that nothing holds, used and not copied: nearly all there are. False: nothing was done,
+ * a product in flight holds one. */
+static bool touch_free(wgmma_flight *f, const instruction *i, const uint32_t *numbers)
+{
+    uint32_t results = i->results, len = results + i->sources, held = 0;
+
+    for (uint32_t k = 0; f->held > 0 && k < len; k++) {
+        held |= numbers[k] != MACHINE_NONE && wgmma_is_held(&f->registers[numbers[k]]);
+    }
+    if (held != 0) {
+        return false;
+    }
+    for (uint32_t k = 0; k < len; k++) {
+        if (numbers[k] != MACHINE_NONE) {
+            note_touch(f, &f->registers[numbers[k]], i, k < results ? TOUCH_WRITTEN : TOUCH_READ);
+        }
+    }
+    return true;
+}
+
 static bool before_touch(warp *w, wgmma_flight *f, const instruction *i, uint32_t mask)
 {
     const uint32_t *numbers = w->run->kernel->watched + i->numbers;
     bool copies = (i->flags & FLAG_MOVE) != 0 && mask == w->live;
+    bool clears = (i->flags & FLAG_CLEAR) != 0; /* compilers set constants behind the fence */
 
+    if (!copies && !clears && touch_free(f, i, numbers)) {
+        return true;
+    }
     if (copies && f->registers[numbers[1]].hold != HOLD_NONE && !f->registers[numbers[0]].is_a) {
         return copy_held(w, f, numbers);
     }
@@ -91,9 +119,9 @@ static bool before_touch(warp *w, wgmma_flight *f, const instruction *i, uint32_
         return true;
     }
     for (uint32_t k = 0; k < (uint32_t)i->results + i->sources; k++) {
-        bool clears = (i->flags & FLAG_CLEAR) != 0; /* compilers set constants behind the fence */
         if (numbers[k] != MACHINE_NONE && !clears) {
-            note_touch(&f->registers[numbers[k]], i, k < i->results ? TOUCH_WRITTEN : TOUCH_READ);
+            note_touch(f, &f->registers[numbers[k]], i,
+                       k < i->results ? TOUCH_WRITTEN : TOUCH_READ);
         }
     }
     return true;

@@ -62,6 +62,7 @@ struct warp {
     uint32_t parked; /* lanes that wait at a warp-wide instruction */
     uint32_t rotate; /* the next group begins at or above this pc: fairness */
     bool diverged, tainted;
+    uint8_t settles_in, settles_wait; /* turns until taint_settle looks; from one look to the next */
     bool progressed; /* since parked lanes were last let go to look again */
     /* A handler asks for the turn to end: what it polls for has not happened. `polled` is then the
      * cluster's `changes` at that time: while it stands, looking again is in vain. */
@@ -243,6 +244,8 @@ void warp_run(warp *w, uint64_t quantum);
 const instruction *warp_stands_at(const warp *w, uint32_t lane);
 /* taint.c: before an instruction of a tainted warp. False: do not run it, a fault is filed. */
 bool taint_before(warp *w, const instruction *i, uint32_t active, uint32_t mask);
+/* A turn of a tainted warp begins: if its registers hold no poison any more, it is not tainted. */
+void taint_settle(warp *w);
 /* True (and a fault) when a lane in `mask` holds poison in `operand`. */
 bool taint_refuse(warp *w, const instruction *i, uint32_t operand, uint32_t mask, const char *use);
 void taint_set(warp *w, uint32_t operand, uint32_t value, uint32_t mask);

@@ -1,5 +1,5 @@
 /* taint.c - poison: values that come from memory nobody wrote. Copying one is no fault; using one
- * is. A warp that has met none skips all of this. */
+ * is. A warp that holds none skips all of this. */
 #include "emulator/machine/machine.h"
 
 void taint_set(warp *w, uint32_t operand, uint32_t value, uint32_t mask)
@@ -102,4 +102,37 @@ bool taint_before(warp *w, const instruction *i, uint32_t active, uint32_t mask)
         taint_set(w, i->o[d], poison, touched & active);
     }
     return true;
+}
+
+enum { PATIENCE = 63 }; /* turns between two looks at a warp that keeps its poison */
+
+/* Exited lanes are never asked for anything again. */
+static bool holds_poison(const warp *w)
+{
+    const ptx_kernel *k = w->run->kernel;
+    uint32_t all = 0, slots = k->image_bytes / MACHINE_SLOT, predicates = k->predicate_bytes / 4;
+    const uint32_t *words = machine_r32(w, 0);
+
+    for (uint32_t n = 0; n < slots; n++) {
+        all |= w->poison[n];
+    }
+    for (uint32_t n = 1; n < predicates; n += 2) {
+        all |= words[n];
+    }
+    return (all & w->live) != 0;
+}
+
+void taint_settle(warp *w)
+{
+    if (w->settles_in > 0) {
+        w->settles_in--;
+        return;
+    }
+    w->tainted = holds_poison(w);
+    if (!w->tainted) {
+        w->settles_wait = 0;
+    } else if (w->settles_wait < PATIENCE) {
+        w->settles_wait = (uint8_t)(2 * w->settles_wait + 1);
+    }
+    w->settles_in = w->settles_wait;
 }

@@ -398,6 +398,9 @@ void warp_run(warp *w, uint64_t quantum)
     group g = {0};
 
     w->yields = false;
+    if (w->tainted) {
+        taint_settle(w);
+    }
     while (left > 0 && w->state == WARP_READY && !w->run->faulted && !w->yields) {
         if (!pick(w, &g)) {
             if (w->state == WARP_READY) {
