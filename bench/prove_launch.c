@@ -121,7 +121,7 @@ static hone_status launch_parts(const prove_buffers *b, const module *m, const p
         if (d->emu != NULL && counters != NULL) {
             TRY(d->emu->last_counters(ordinal_of(b->d), &counters[i], error));
         }
-        one.workspace_zeroed = false; /* what one launch leaves there the next one reads */
+        one.workspace_zeroed = 0; /* what one launch leaves there the next one reads */
     }
 done:
     return status;

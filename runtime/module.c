@@ -228,8 +228,8 @@ static hone_status launch_all(const module *m, const plan *p, const uint64_t *op
     const driver *d = m->device->driver;
     launch_parameters parameters;
 
-    if (p->workspace_zeroed && p->workspace_bytes > 0) {
-        TRY(driver_check(d, d->cuMemsetD8Async(workspace, 0, p->workspace_bytes, stream),
+    if (p->workspace_zeroed > 0) {
+        TRY(driver_check(d, d->cuMemsetD8Async(workspace, 0, p->workspace_zeroed, stream),
                          "cuMemsetD8Async", error));
     }
     for (uint32_t i = 0; i < p->launches_len; i++) {

@@ -19,10 +19,10 @@ hone_status module_load(const device *d, const plan *p, const compiled *c, modul
 void module_unload(module *m); /* NULL is fine. Not while a captured graph may still launch it */
 
 /* Launch the plan's launches in order on `stream` (NULL: the default one). `operands` are device
- * addresses in hone_operands' order; `workspace` holds plan.workspace_bytes and is zeroed first
- * when the plan says so. The plan may be another one than at loading (other sizes) as long as its
- * entries are the same. Capture-safe; returns before the kernels end. Makes the device's context
- * current for the call and restores the caller's. */
+ * addresses in hone_operands' order; `workspace` holds plan.workspace_bytes, of which the first
+ * plan.workspace_zeroed are zeroed before. The plan may be another one than at loading (other
+ * sizes) as long as its entries are the same. Capture-safe; returns before the kernels end. Makes
+ * the device's context current for the call and restores the caller's. */
 hone_status module_launch(const module *m, const plan *p, const uint64_t *operands,
                           size_t operands_len, uint64_t workspace, CUstream stream,
                           hone_error *error);

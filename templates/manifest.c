@@ -45,6 +45,7 @@ void manifest_free(manifest *m)
         manifest_formula_free(&m->estimate[i]);
     }
     manifest_formula_free(&m->workspace);
+    manifest_formula_free(&m->workspace_zeroed);
     manifest_formula_free(&m->pipeline);
     manifest_formula_free(&m->tolerance);
     free(m->name);

@@ -65,7 +65,7 @@ typedef struct plan {
     uint32_t launches_len;
     plan_launch launches[MANIFEST_MAX_LAUNCHES];
     uint64_t workspace_bytes;
-    bool workspace_zeroed;
+    uint64_t workspace_zeroed; /* leading bytes that are 0 when the first launch begins */
     plan_estimate estimate;
     double tolerance; /* c of the element bound |err| <= c * 2^-13 * sum|ab|; 0: bytes must match */
 } plan;

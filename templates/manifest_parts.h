@@ -93,9 +93,8 @@ struct manifest {
     manifest_rule when[MANIFEST_MAX_RULES], require[MANIFEST_MAX_RULES];
     manifest_named members[MANIFEST_MAX_MEMBERS];
     manifest_launch launches[MANIFEST_MAX_LAUNCHES];
-    manifest_formula workspace, pipeline, tolerance;
+    manifest_formula workspace, workspace_zeroed, pipeline, tolerance;
     manifest_formula estimate[MANIFEST_ESTIMATES_LEN];
-    bool workspace_zeroed;
 };
 
 /* Numbers for one problem, device and config. `lets` are those that are evaluated already. */

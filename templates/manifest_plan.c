@@ -113,7 +113,7 @@ static hone_status plan_figures(const manifest *m, manifest_values *values, plan
                                 hone_error *error)
 {
     hone_status status = HONE_OK;
-    int64_t bytes = 0, tolerance = 0;
+    int64_t bytes = 0, zeroed = 0, tolerance = 0;
     int64_t *const estimates[MANIFEST_ESTIMATES_LEN] = {
 #define X(name) &out->estimate.name,
         MANIFEST_ESTIMATES(X)
@@ -126,13 +126,19 @@ static hone_status plan_figures(const manifest *m, manifest_values *values, plan
     TRY(manifest_value(m, &m->pipeline, values, 1, &out->estimate.stages, error));
     TRY(manifest_value(m, &m->tolerance, values, 0, &tolerance, error));
     TRY(manifest_value(m, &m->workspace, values, 0, &bytes, error));
+    TRY(manifest_value(m, &m->workspace_zeroed, values, 0, &zeroed, error));
     if (bytes < 0 || tolerance < 0) {
         return status_set(error, HONE_BAD_MANIFEST, m->name, 0,
                           "workspace is %lld and tolerance %lld; neither may be negative",
                           (long long)bytes, (long long)tolerance);
     }
+    if (zeroed < 0 || zeroed > bytes) {
+        return status_set(error, HONE_BAD_MANIFEST, m->name, 0,
+                          "%lld bytes of a workspace of %lld cannot be zeroed", (long long)zeroed,
+                          (long long)bytes);
+    }
     out->workspace_bytes = (uint64_t)bytes;
-    out->workspace_zeroed = m->workspace_zeroed;
+    out->workspace_zeroed = (uint64_t)zeroed;
     out->tolerance = (double)tolerance;
 done:
     return status;

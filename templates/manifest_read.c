@@ -240,6 +240,7 @@ static hone_status read_workspace(const manifest_reader *r, const document_node 
 {
     static const char *const known[] = {"bytes", "zeroed", NULL};
     hone_status status = HONE_OK;
+    const document_node *zeroed = document_get(node, "zeroed");
 
     TRY(manifest_expect(r, node, DOCUMENT_MAP, 2, "workspace"));
     TRY(document_known_keys(r->document, node, known, r->error));
@@ -247,9 +248,10 @@ static hone_status read_workspace(const manifest_reader *r, const document_node 
         return manifest_refuse(r, node, "workspace without `bytes:`");
     }
     TRY(manifest_read_formula(r, document_get(node, "bytes"), &r->m->workspace));
-    if (document_get(node, "zeroed") != NULL) {
-        TRY(document_bool(r->document, document_get(node, "zeroed"), &r->m->workspace_zeroed,
-                          r->error));
+    if (zeroed != NULL) {
+        const bool all = zeroed->kind == DOCUMENT_SCALAR && strcmp(zeroed->text, "true") == 0;
+        TRY(manifest_read_formula(r, all ? document_get(node, "bytes") : zeroed,
+                                  &r->m->workspace_zeroed));
     }
 done:
     return status;

@@ -231,7 +231,7 @@ START_TEST(a_plan_holds_what_the_manifest_says)
     ck_assert_uint_eq(launch->arguments[1].bytes, 8);
     ck_assert_int_eq(launch->arguments[2].value, 16);
     ck_assert_uint_eq(p->workspace_bytes, 400);
-    ck_assert(p->workspace_zeroed);
+    ck_assert_uint_eq(p->workspace_zeroed, 400);
     ck_assert_int_eq(p->estimate.registers, 72);
     ck_assert_int_eq(p->estimate.macs, 100 * 300 * 256);
     ck_assert_int_eq(p->estimate.stages, 3);
@@ -277,6 +277,12 @@ static const struct {
      HONE_BAD_MANIFEST},
     {"no launch that holds", 21, "    when: m < 0", true, HONE_OK, HONE_BAD_MANIFEST},
     {"negative workspace", 23, "workspace: {bytes: 0 - 1}", true, HONE_OK, HONE_BAD_MANIFEST},
+    {"a workspace zeroed in part", 23, "workspace: {bytes: 4 * m, zeroed: 4 * m}", true, HONE_OK,
+     HONE_OK},
+    {"more zeroed than there is", 23, "workspace: {bytes: 4 * m, zeroed: 4 * m + 1}", true, HONE_OK,
+     HONE_BAD_MANIFEST},
+    {"less than nothing zeroed", 23, "workspace: {bytes: 4 * m, zeroed: 0 - 1}", true, HONE_OK,
+     HONE_BAD_MANIFEST},
 };
 
 START_TEST(limits_of_the_device_decide_what_is_legal)
