@@ -2,6 +2,7 @@
  * device. */
 #include "bench/prove_parts.h"
 #include "bench/stats.h"
+#include "runtime/plan_work.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -21,34 +22,39 @@ static const jit_kernel *kernel_of(const compiled *c, const char *entry)
     return NULL;
 }
 
-/* Counters of the CTAs that ran, scaled to the grid. What sampled CTAs share in DRAM cannot be
- * scaled: the problem's own bytes stand for it. */
+/* All work over that of the CTAs that ran. Products are known in all where the manifest counts
+ * them, and everything else goes with them; CTAs of a persistent grid do not make equally many. */
+static double scale_of(const plan *p, const hone_emu_counters *n)
+{
+    double all = (double)p->estimate.macs + (double)p->estimate.warpgroup_macs, ran = 0.0;
+
+    for (size_t i = 0; i < ARRAY_LEN(n->tensor_macs); i++) {
+        ran += (double)n->tensor_macs[i];
+    }
+    if (n->ctas_run == n->ctas_total || n->ctas_run == 0) {
+        return 1.0;
+    }
+    return p->launches_len == 1 && all > 0.0 && ran > 0.0
+               ? all / ran
+               : (double)n->ctas_total / (double)n->ctas_run;
+}
+
+/* What counters tell, and what only the manifest does. Sampled CTAs' own bytes say nothing about
+ * all of them in DRAM: the problem's stand for those. */
 static void work_of(const hone_problem *problem, const plan *p, const plan_launch *l,
                     const jit_kernel *kernel, const hone_emu_counters *counters, perf_work *out)
 {
-    double scale =
-        counters->ctas_run > 0 ? (double)counters->ctas_total / (double)counters->ctas_run : 1.0;
-    double flop = 0.0, bytes = 0.0, touched = (double)counters->unique_lines * 128.0;
-    perf_work w = {
-        .ctas = counters->ctas_total,
-        .threads = l->block[0] * l->block[1] * l->block[2],
-        .registers = kernel != NULL ? kernel->registers : 0,
-        .shared_bytes =
-            (int32_t)l->shared_bytes + (kernel != NULL ? kernel->static_shared_bytes : 0),
-        .stages = p->estimate.stages > 0 ? (int32_t)p->estimate.stages : 1,
-        .fp32_warp = scale * (double)(counters->fp32 + counters->half),
-        .sfu_warp = scale * (double)counters->sfu,
-        .warp_instructions = scale * (double)counters->warp_instructions,
-        .shared_wavefronts = scale * (double)counters->shared_wavefronts,
-        .l2_bytes = scale * (double)counters->global_sectors * 32.0,
-    };
+    double flop = 0.0, bytes = 0.0;
+    perf_work w;
 
-    problem_work(problem, &flop, &bytes);
-    w.dram_bytes = counters->ctas_run == counters->ctas_total ? touched : bytes;
-    for (size_t i = 0; i < GPU_MMA_KINDS && i < ARRAY_LEN(counters->tensor_macs); i++) {
-        w.tensor_macs[i] = scale * (double)(counters->tensor_macs[i] - counters->warpgroup_macs[i]);
-        w.warpgroup_macs[i] = scale * (double)counters->warpgroup_macs[i];
+    plan_work_frame(p, l, &w);
+    if (kernel != NULL) {
+        w.registers = kernel->registers;
+        w.shared_bytes += kernel->static_shared_bytes;
     }
+    perf_count(counters, scale_of(p, counters), &w);
+    problem_work(problem, &flop, &bytes);
+    w.dram_bytes = counters->ctas_run == counters->ctas_total ? w.dram_bytes : bytes;
     *out = w;
 }
 

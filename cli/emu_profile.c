@@ -29,10 +29,10 @@ static double clocks_of(const gpu *g, const hone_emu_counters *c, const hone_emu
 {
     size_t kind = 0;
     double clocks = (double)l->warp_instructions / g->issue_slots;
-    double shared = (double)l->shared_wavefronts * 128 / g->shared_bytes_per_clk_sm;
-    double l2 =
-        ((double)l->global_sectors * 32 + (double)(l->tma_load_bytes + l->tma_store_bytes)) *
-        g->facts.sm_count / g->l2_bytes_per_clk;
+    double shared =
+        ((double)l->shared_wavefronts * 128 + (double)(l->tma_load_bytes + l->tma_store_bytes)) /
+        g->shared_bytes_per_clk_sm;
+    double l2 = (double)l->global_sectors * 32 * g->facts.sm_count / g->l2_bytes_per_clk;
 
     for (size_t n = 1; n < GPU_MMA_KINDS; n++) {
         kind = c->tensor_macs[n] > c->tensor_macs[kind] ? n : kind;

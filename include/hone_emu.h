@@ -74,7 +74,7 @@ typedef enum hone_emu_timing {
     X(atomics, "atomic requests")                                                                  \
     X(async_copy_bytes, "bytes of cp.async")                                                       \
     X(tma_requests, "bulk and tensor copies")                                                      \
-    X(tma_load_bytes, "bytes of bulk and tensor copies to shared memory")                          \
+    X(tma_load_bytes, "bytes of bulk and tensor copies to shared memory, at each CTA")             \
     X(tma_store_bytes, "bytes of bulk and tensor copies to global memory")                         \
     X(barriers, "arrivals of warps at barriers")                                                   \
     X(mbarrier_arrivals, "arrivals at mbarriers")                                                  \

@@ -1,4 +1,5 @@
-/* gpu.c - reads GPU descriptions: every number is required, bounded, and a row of one table. */
+/* gpu.c - reads GPU descriptions: every number is bounded and required, but for one, and a row of
+ * one table. */
 #include "models/gpu.h"
 
 #include "models/fields.h"
@@ -39,6 +40,7 @@ static const field fields[] = {
     GPU_WHOLE("per_sm", "shared_bytes", smem_per_sm, 1024, 1 << 24),
     GPU_WHOLE("per_sm", "shared_block_bytes", smem_per_block, 1024, 1 << 24),
     GPU_WHOLE("per_sm", "shared_reserved_bytes", smem_reserved, 0, 65536),
+    {NULL, "tensor_sustained", FIELD_REAL, offsetof(gpu, tensor_sustained), 0.1, 1, 1, NULL, true},
     GPU_REAL("per_sm", "fp32_lanes", fp32_lanes, 1, 4096),
     GPU_REAL("per_sm", "sfu_lanes", sfu_lanes, 1, 4096),
     GPU_REAL("per_sm", "issue_slots", issue_slots, 1, 64),
@@ -158,7 +160,7 @@ hone_status gpu_parse(const char *source, const char *text, size_t len, gpu *out
 {
     hone_status status = HONE_OK;
     document *d = NULL;
-    gpu g = {.facts.emulated = true};
+    gpu g = {.facts.emulated = true, .tensor_sustained = 1};
 
     TRY(document_parse(source, text, len, &d, error));
     TRY(fields_read(d, fields, ARRAY_LEN(fields), other_keys, GPU_SCHEMA, &g, error));

@@ -26,11 +26,13 @@ typedef struct gpu {
     device_facts facts;                        /* facts.emulated is true */
     double flop_per_clk_sm[GPU_MMA_KINDS];     /* by the widest instruction: wgmma, tcgen05 */
     double mma_sync_per_clk_sm[GPU_MMA_KINDS]; /* by mma.sync: sm_90 runs fp8 at its f16 rate */
+    double
+        tensor_sustained; /* share of wgmma's that power allows a long kernel; 1 when unlimited */
     double fp32_lanes, sfu_lanes, issue_slots; /* per SM and clock */
     double shared_bytes_per_clk_sm;
     double l2_bytes_per_clk; /* whole chip, sustained reads */
     double dram_latency_ns;  /* of a load that misses every cache, under load */
-    double launch_ns;        /* empty kernel */
+    double launch_ns;        /* empty kernel, as a trace of the device times it */
     char unverified[160];    /* comma-separated keys of the file that no good source confirms */
 } gpu;
 

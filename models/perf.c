@@ -1,8 +1,8 @@
 /* perf.c - the time of a launch from its counters: one term for each pipe, none of them measured
  * here.
  *
- * Work is spread evenly over the CTAs, and CTAs over the SMs, so that the busiest SM sets the time
- * of what each SM has for itself, and the whole chip that of L2 and DRAM. */
+ * Work is spread evenly over the pieces that CTAs make, and those over the SMs, so that the busiest
+ * SM sets the time of what each SM has for itself, and the whole chip that of L2 and DRAM. */
 #include "models/perf.h"
 
 #include "core/integer.h"
@@ -37,6 +37,19 @@
 
 /* The exponent of pipes that overlap well: two equal times join to 1.19 of one. */
 #define OVERLAP 4.0
+/* wgmma and the copy engine run beside the warps: two equal times join to 1.09 of one. */
+#define OVERLAP_ASYNC 8.0
+
+/* Clocks from a commit to the end of the wait, beyond the products' own (per32.md counts with 20 to
+ * 80), and a warp's clocks for each of its straight-line instructions when it runs alone (its stall
+ * counts: 371 for 346). */
+#define PRODUCT_LATENCY 40.0
+#define CLOCKS_ALONE    1.07
+/* Clocks of a warp for each instruction that stores a tile, which depend on shared memory and on
+ * barriers, and for a tile's barriers and its first product. DeepGEMM's published rates at short K
+ * say 3500 a tile for a kernel that also waits until the tile is in memory. */
+#define EPILOGUE_CLOCKS 3.0
+#define TILE_CLOCKS     1000.0
 
 /* A pipeline's first loads and the last stores of a CTA, in latencies of DRAM. */
 #define FILL_LATENCIES 1.5
@@ -46,9 +59,11 @@ enum { PERF_PARTITIONS = 4, PERF_REGISTER_UNIT = 256, PERF_SHARED_UNIT = 128 };
 /* Where the launch stands on this GPU. */
 typedef struct placement {
     double occupancy; /* CTAs that fit an SM */
-    double busiest;   /* share of all work that the busiest SM does */
-    double warps;     /* resident on a sub-partition of the busiest SM */
-    double inflight;  /* bytes on their way to that SM */
+    double tiles;     /* that the busiest SM makes */
+    double busiest;   /* share of all work that it does */
+    double resident;  /* CTAs at once on that SM */
+    double warps;     /* resident on a sub-partition of it */
+    double inflight;  /* bytes on their way to it */
     double clk;       /* clocks a nanosecond */
 } placement;
 
@@ -86,41 +101,51 @@ int perf_occupancy(const gpu *g, const perf_work *work)
     return (int)fit;
 }
 
+static bool multiplies_in_groups(const perf_work *work)
+{
+    return work->groups > 0 && work->units > 0;
+}
+
+/* Pieces that the busiest SM makes: CTAs take every `ctas`-th piece, SMs every `sms`-th CTA. */
+static double deepest_of(double pieces, double ctas, double sms)
+{
+    double held = ceil(ctas / sms), each = floor(pieces / ctas), rest = pieces - each * ctas;
+
+    return held * each + fmin(held, ceil(rest / sms));
+}
+
 static placement place(const gpu *g, const perf_work *work, int occupancy)
 {
-    double ctas = (double)work->ctas, sms = g->facts.sm_count;
-    double deepest = ceil(ctas / sms), resident = fmin(deepest, occupancy);
+    double ctas = (double)work->ctas, pieces = work->tiles > 0 ? work->tiles : ctas;
+    double cluster = work->cluster > 1 ? work->cluster : 1;
+    /* Whole clusters only; those that one GPC's odd SM cannot hold are not known. */
+    double sms = fmax(1, floor(g->facts.sm_count / cluster) * cluster);
+    double deepest = deepest_of(pieces, ctas, sms);
+    double resident = fmin(ceil(ctas / sms), occupancy);
     double stages = work->stages > 1 ? work->stages : 1;
     double buffered = work->shared_bytes * (stages - 1) / stages;
 
     return (placement){
         .occupancy = occupancy,
-        .busiest = deepest / ctas,
+        .tiles = deepest,
+        .busiest = deepest / pieces,
+        .resident = resident,
         .warps = resident * ceil(work->threads / 32.0) / PERF_PARTITIONS,
         .inflight = resident * fmax(buffered, INFLIGHT_BYTES_PER_THREAD * work->threads),
         .clk = g->facts.clock_mhz / 1e3,
     };
 }
 
-/* Clocks of the tensor pipes for all kinds; HONE_UNSUPPORTED for a kind that the GPU lacks. */
-static hone_status tensor_clocks(const gpu *g, const perf_work *work, double *clocks,
-                                 hone_error *error)
+/* HONE_UNSUPPORTED for a kind of product that the GPU lacks. */
+static hone_status check_units(const gpu *g, const perf_work *work, hone_error *error)
 {
-    double sum = 0;
-
     for (size_t i = 0; i < GPU_MMA_KINDS; i++) {
-        const double macs[] = {work->tensor_macs[i], work->warpgroup_macs[i]};
-        const double rates[] = {g->mma_sync_per_clk_sm[i], g->flop_per_clk_sm[i]};
-
-        for (size_t way = 0; way < ARRAY_LEN(macs); way++) {
-            if (macs[way] > 0 && rates[way] <= 0) {
-                return status_set(error, HONE_UNSUPPORTED, g->slug, 0, "%s has no %s mma",
-                                  g->facts.name, gpu_mma_name((gpu_mma)i));
-            }
-            sum += macs[way] > 0 ? 2 * macs[way] / rates[way] : 0;
+        if ((work->tensor_macs[i] > 0 && g->mma_sync_per_clk_sm[i] <= 0) ||
+            (work->warpgroup_macs[i] > 0 && g->flop_per_clk_sm[i] <= 0)) {
+            return status_set(error, HONE_UNSUPPORTED, g->slug, 0, "%s has no %s mma",
+                              g->facts.name, gpu_mma_name((gpu_mma)i));
         }
     }
-    *clocks = sum;
     return HONE_OK;
 }
 
@@ -141,18 +166,69 @@ static double port_ns(const placement *p, double bytes, double latency_ns)
     return bytes * p->busiest / rate;
 }
 
-static void fill_terms(const gpu *g, const perf_work *work, const placement *p, double tensor,
+/* Clocks of the tensor pipe for all kinds by one way of multiplying. */
+static double clocks_of(const double macs[GPU_MMA_KINDS], const double rates[GPU_MMA_KINDS])
+{
+    double sum = 0;
+
+    for (size_t i = 0; i < GPU_MMA_KINDS; i++) {
+        sum += macs[i] > 0 ? 2 * macs[i] / rates[i] : 0;
+    }
+    return sum;
+}
+
+/* Clocks that one warpgroup takes for a unit while the SM's others take turns with it: the
+ * products, the wait, the promotion; with two sets the promotion of one runs beside the products of
+ * the other. A group's four warps are on the four sub-partitions, so that instructions count there.
+ * Others stretch a promotion by their share of the issue slots, which is where the quadratic comes
+ * from.
+ *
+ * Against the cycle-by-cycle simulation in per32.md 3 (m64n128k32, one set, two groups, latencies
+ * 20, 40, 80): 210, 229 and 272 clocks there, 216, 233 and 268 here. */
+static double unit_clocks(const perf_work *work, double products, double instructions,
+                          double groups)
+{
+    double alone = CLOCKS_ALONE * instructions, round = products + PRODUCT_LATENCY;
+
+    if (work->sets >= 2) {
+        return fmax(round, alone);
+    }
+    round += alone;
+    return (round + sqrt(round * round + 4 * (groups - 1) * instructions * alone)) / 2;
+}
+
+/* Sets `loop` and `stores`: nanoseconds of the busiest SM's groups for their units, and after them
+ * for their tiles, as far as no other CTA of the SM works meanwhile. */
+static void chain_ns(const gpu *g, const perf_work *work, const placement *p, double *loop,
+                     double *stores)
+{
+    double groups = work->groups * p->resident, share = p->busiest / groups / p->clk;
+    double promoting = fmax(0, work->warp_instructions - work->epilogue_warp);
+    double products = clocks_of(work->warpgroup_macs, g->flop_per_clk_sm) / work->units;
+    double instructions = promoting / g->issue_slots / work->units;
+
+    *loop = work->units * share * unit_clocks(work, products, instructions, groups);
+    *stores = work->epilogue_warp / g->issue_slots * share * EPILOGUE_CLOCKS +
+              p->tiles * TILE_CLOCKS / p->resident / p->clk;
+}
+
+static void fill_terms(const gpu *g, const perf_work *work, const placement *p,
                        double term[PERF_BOUNDS])
 {
-    double share = fmin(1, p->warps), issue = fmin(1, ISSUE_PER_WARP * p->warps);
+    bool groups = multiplies_in_groups(work);
+    double share = groups ? 1 : fmin(1, p->warps);
+    double issue = groups ? 1 : fmin(1, ISSUE_PER_WARP * p->warps);
+    double idle = 1 + TENSOR_IDLE / fmax(1, p->warps);
     double busy = p->busiest / p->clk; /* ns of the busiest SM for each clock of all work */
     double bytes = memory_bytes(g, work);
     double chip_l2 = g->l2_bytes_per_clk * p->clk;
     double chip_dram = DRAM_SHARE * (double)g->facts.mem_bytes_per_s / 1e9;
     double rounds = ceil((double)work->ctas / (g->facts.sm_count * p->occupancy));
 
-    term[PERF_TENSOR] =
-        tensor * busy / (TENSOR_SHARE * share) * (1 + TENSOR_IDLE / fmax(1, p->warps));
+    term[PERF_TENSOR] = (clocks_of(work->tensor_macs, g->mma_sync_per_clk_sm) / share * idle +
+                         clocks_of(work->warpgroup_macs, g->flop_per_clk_sm) / g->tensor_sustained *
+                             (groups ? 1 : idle / share)) *
+                        busy / TENSOR_SHARE;
     term[PERF_FP32] =
         fmax(32 * work->fp32_warp / g->fp32_lanes, 32 * work->sfu_warp / g->sfu_lanes) * busy /
         issue;
@@ -185,22 +261,39 @@ static double join(const double *times, size_t len, double p)
     return longest * pow(sum, 1 / p);
 }
 
-/* The pipes of an SM overlap because its warps do. Memory overlaps with them as far as there are
- * buffers: one CTA with one buffer loads, then computes; two buffers nearly hide it. */
-static double overlap(const double term[PERF_BOUNDS], double buffers)
+/* The pipes of an SM overlap because its warps do, or because wgmma runs beside them. Memory
+ * overlaps with them as far as there are buffers: one CTA with one buffer loads, then computes; two
+ * buffers nearly hide it. Groups add the chain of each, and the stores after it. */
+static double overlap(const gpu *g, const perf_work *work, const placement *p,
+                      double term[PERF_BOUNDS])
 {
+    bool groups = multiplies_in_groups(work);
+    double sharpest = groups ? OVERLAP_ASYNC : OVERLAP, loop = 0, stores = 0;
+    double buffers = p->occupancy * fmax(1, work->stages);
     const double sm[] = {term[PERF_TENSOR], term[PERF_FP32], term[PERF_ISSUE], term[PERF_SHARED]};
     const double memory[] = {term[PERF_L2], term[PERF_DRAM]};
-    const double both[] = {join(sm, ARRAY_LEN(sm), OVERLAP),
+
+    if (groups) {
+        chain_ns(g, work, p, &loop, &stores);
+        term[PERF_CHAIN] = loop + stores;
+    }
+    const double both[] = {fmax(join(sm, ARRAY_LEN(sm), sharpest), loop) + stores,
                            join(memory, ARRAY_LEN(memory), OVERLAP)};
 
-    return join(both, ARRAY_LEN(both), fmin(OVERLAP, 2 * buffers - 1));
+    return join(both, ARRAY_LEN(both), fmin(sharpest, 2 * buffers - 1));
 }
 
 static hone_status check_work(const perf_work *work, hone_error *error)
 {
-    const double counts[] = {work->fp32_warp,         work->sfu_warp, work->warp_instructions,
-                             work->shared_wavefronts, work->l2_bytes, work->dram_bytes};
+    const double counts[] = {work->fp32_warp,
+                             work->sfu_warp,
+                             work->warp_instructions,
+                             work->shared_wavefronts,
+                             work->l2_bytes,
+                             work->dram_bytes,
+                             work->tiles,
+                             work->units,
+                             work->epilogue_warp};
     bool sane = work->threads >= 1 && work->threads <= 1024 && work->shared_bytes >= 0;
 
     for (size_t i = 0; i < ARRAY_LEN(counts); i++) {
@@ -222,11 +315,11 @@ hone_status perf_predict(const gpu *g, const perf_work *work, perf_answer *out, 
 {
     hone_status status = HONE_OK;
     perf_answer answer = {.bound = PERF_LAUNCH};
-    double tensor = 0;
+    double busy = 0;
     int occupancy = 0;
 
     TRY(check_work(work, error));
-    TRY(tensor_clocks(g, work, &tensor, error));
+    TRY(check_units(g, work, error));
     occupancy = perf_occupancy(g, work);
     if (occupancy == 0) {
         return status_set(
@@ -240,15 +333,15 @@ hone_status perf_predict(const gpu *g, const perf_work *work, perf_answer *out, 
     if (work->ctas > 0) {
         placement p = place(g, work, occupancy);
 
-        fill_terms(g, work, &p, tensor, answer.term_ns);
+        fill_terms(g, work, &p, answer.term_ns);
+        busy = overlap(g, work, &p, answer.term_ns);
         answer.waves = (double)work->ctas / ((double)g->facts.sm_count * occupancy);
     }
     for (int i = 0; i < PERF_BOUNDS; i++) {
         answer.bound =
             answer.term_ns[i] > answer.term_ns[answer.bound] ? (perf_bound)i : answer.bound;
     }
-    answer.ns = answer.term_ns[PERF_LAUNCH] +
-                overlap(answer.term_ns, (double)occupancy * fmax(1, work->stages));
+    answer.ns = answer.term_ns[PERF_LAUNCH] + busy;
     *out = answer;
 done:
     return status;
@@ -264,7 +357,7 @@ double perf_peak_flops(const gpu *g, gpu_mma kind)
 const char *perf_bound_name(perf_bound bound)
 {
     static const char *const names[PERF_BOUNDS] = {"tensor", "fp32", "issue", "shared",
-                                                   "l2",     "dram", "launch"};
+                                                   "l2",     "dram", "chain", "launch"};
 
     return (unsigned)bound < PERF_BOUNDS ? names[bound] : "?";
 }

@@ -4,6 +4,7 @@
 #ifndef HONE_MODELS_PERF_H
 #define HONE_MODELS_PERF_H
 
+#include "include/hone_emu.h"
 #include "models/gpu.h"
 
 typedef enum perf_bound {
@@ -13,6 +14,7 @@ typedef enum perf_bound {
     PERF_SHARED,
     PERF_L2, /* the cache and the ports of the SMs to it */
     PERF_DRAM,
+    PERF_CHAIN,  /* warpgroups that wait for a product, promote it, and store tiles */
     PERF_LAUNCH, /* and filling pipelines */
     PERF_BOUNDS
 } perf_bound;
@@ -20,15 +22,20 @@ typedef enum perf_bound {
 /* What a launch does in all (scaled from sampled CTAs), and what the compiled kernel needs. */
 typedef struct perf_work {
     uint64_t ctas;
-    uint32_t threads;                              /* of a CTA */
-    int32_t registers;                             /* of a thread */
-    int32_t shared_bytes;                          /* of a CTA, static and dynamic */
-    int32_t stages;                                /* of the software pipeline; 1 when none */
+    double tiles;         /* pieces of work that the CTAs share out; 0: one each */
+    uint32_t threads;     /* of a CTA */
+    uint32_t cluster;     /* CTAs of a cluster; 0 and 1: none */
+    int32_t registers;    /* of a thread */
+    int32_t shared_bytes; /* of a CTA, static and dynamic */
+    int32_t stages;       /* of the software pipeline; 1 when none */
+    int32_t groups, sets; /* warpgroups of a CTA that multiply, partial sums each keeps in flight */
+    double units;         /* in all groups: products waited for and promoted; 0: unknown */
+    double epilogue_warp; /* of warp_instructions: those with no product in flight */
     double tensor_macs[GPU_MMA_KINDS];             /* by mma.sync */
     double warpgroup_macs[GPU_MMA_KINDS];          /* by wgmma and tcgen05 */
     double fp32_warp, sfu_warp, warp_instructions; /* warp instructions */
-    double shared_wavefronts;
-    double l2_bytes;   /* sectors asked of L2, times 32 */
+    double shared_wavefronts;                      /* the copy engine's too */
+    double l2_bytes;   /* sectors asked of L2, times 32; a multicast's once */
     double dram_bytes; /* distinct bytes, at least once */
 } perf_work;
 
@@ -44,6 +51,11 @@ typedef struct perf_answer {
  * HONE_UNSUPPORTED when not even one CTA fits, or the GPU has no unit for a kind of mma;
  * HONE_BAD_ARGUMENT for counts that no launch can have. Thread-safe. */
 hone_status perf_predict(const gpu *g, const perf_work *work, perf_answer *out, hone_error *error);
+
+/* Sets the counts of `work`, and `ctas`, from the counters of the CTAs that ran, times `scale`: how
+ * much of the launch's work all CTAs do for each part that these did. Distinct bytes are not
+ * scaled, since CTAs share them. */
+void perf_count(const hone_emu_counters *counters, double scale, perf_work *work);
 
 /* CTAs that fit an SM at once; 0 when none does. */
 int perf_occupancy(const gpu *g, const perf_work *work);

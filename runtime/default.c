@@ -2,7 +2,7 @@
  * any. */
 #include "runtime/default.h"
 
-#include "core/problem.h"
+#include "runtime/plan_work.h"
 #include "templates/space.h"
 
 #include <stdlib.h>
@@ -12,81 +12,6 @@
 /* Nodes of the space that one template may cost: about a tenth of a second. */
 #define DEFAULT_NODES 2000000u
 #define DEFAULT_SEED  0x686f6e65u
-
-/* Registers of a thread when neither ptxas nor the manifest says: CUDA kernels of this kind use 64
- * to 168. */
-#define USUAL_REGISTERS 128
-
-/* Multiply-adds of one warp-wide fp8 mma, and instructions around each: operands, addresses,
- * promotion. */
-#define MACS_OF_MMA         4096.0
-#define INSTRUCTIONS_OF_MMA 4.0
-/* Instructions that move and convert 512 bytes, one 16-byte access of each lane. */
-#define INSTRUCTIONS_OF_ACCESS 24.0
-
-/* The launch that does the work: the one with the most threads. */
-static const plan_launch *main_launch(const plan *p)
-{
-    const plan_launch *best = &p->launches[0];
-    double most = -1;
-
-    for (uint32_t i = 0; i < p->launches_len; i++) {
-        const plan_launch *l = &p->launches[i];
-        double threads =
-            (double)l->grid[0] * l->grid[1] * l->grid[2] * l->block[0] * l->block[1] * l->block[2];
-        if (threads > most) {
-            most = threads;
-            best = l;
-        }
-    }
-    return best;
-}
-
-/* What the manifest estimates, else a guess from the problem alone. */
-static double given_or(int64_t estimate, double guess)
-{
-    return estimate > 0 ? (double)estimate : guess;
-}
-
-static void work_of_plan(const plan *p, const hone_problem *problem, int32_t registers,
-                         perf_work *out)
-{
-    const plan_launch *l = main_launch(p);
-    const plan_estimate *e = &p->estimate;
-    perf_work w = {.shared_bytes = (int32_t)l->shared_bytes, .stages = (int32_t)e->stages};
-    double flop = 0, bytes = 0;
-
-    problem_work(problem, &flop, &bytes);
-    const double macs = problem->op == HONE_OP_FP8_GEMM ? given_or(e->macs, flop / 2) : 0;
-    w.ctas = (uint64_t)l->grid[0] * l->grid[1] * l->grid[2];
-    w.threads = l->block[0] * l->block[1] * l->block[2];
-    w.registers = registers > 0 ? registers : (int32_t)given_or(e->registers, USUAL_REGISTERS);
-    w.tensor_macs[GPU_MMA_FP8] = macs;
-    w.dram_bytes = bytes;
-    w.l2_bytes = given_or(e->l2_bytes, bytes);
-    w.l2_bytes = w.l2_bytes > bytes ? w.l2_bytes : bytes;
-    w.warp_instructions = given_or(e->instructions, macs / MACS_OF_MMA * INSTRUCTIONS_OF_MMA +
-                                                        w.l2_bytes / 512 * INSTRUCTIONS_OF_ACCESS);
-    /* Operands staged in shared memory are written once and read at least once. */
-    w.shared_wavefronts = given_or(e->wavefronts, l->shared_bytes > 0 ? 2 * w.l2_bytes / 128 : 0);
-    *out = w;
-}
-
-hone_status default_work(const manifest *m, const hone_problem *problem, const gpu *g,
-                         const config *c, int32_t registers, perf_work *out, hone_error *error)
-{
-    hone_status status = HONE_OK;
-    plan *p = malloc(sizeof *p);
-
-    if (p == NULL) {
-        return status_set(error, HONE_NO_MEMORY, manifest_name(m), 0, "a plan");
-    }
-    TRY(manifest_plan(m, problem, &g->facts, c, p, error));
-    work_of_plan(p, problem, registers, out);
-done:
-    free(p);
-    return status;
-}
 
 /* A sorted list of the best so far. */
 typedef struct ranking {
@@ -130,23 +55,38 @@ static void insert(ranking *r, const default_choice *choice)
     r->len += r->len < r->capacity;
 }
 
+/* One launch after the other; what bounds the main one bounds all. */
+static hone_status predict(const ranking *r, default_choice *choice, hone_error *error)
+{
+    hone_status status = HONE_OK;
+    const plan *p = r->scratch;
+    perf_work work;
+    perf_answer answer;
+
+    for (uint32_t i = 0; i < p->launches_len; i++) {
+        const plan_launch *l = &p->launches[i];
+
+        plan_work_estimate(p, l, r->problem, &work);
+        TRY(perf_predict(r->g, &work, &answer, error));
+        choice->ns += answer.ns;
+        choice->bound = l == plan_work_main(p) ? answer.bound : choice->bound;
+    }
+done:
+    return status;
+}
+
 static hone_status consider(ranking *r, const manifest *m, const config *c, hone_error *error)
 {
     hone_status status = HONE_OK;
     default_choice choice = {.m = m, .config = *c};
-    perf_work work;
-    perf_answer answer;
 
     r->looked_at++;
     TRY(manifest_plan(m, r->problem, &r->g->facts, c, r->scratch, error));
-    work_of_plan(r->scratch, r->problem, 0, &work);
-    status = perf_predict(r->g, &work, &answer, error);
+    status = predict(r, &choice, error);
     if (status == HONE_UNSUPPORTED) {
         return HONE_OK; /* not one block fits: not a choice */
     }
     if (status == HONE_OK) {
-        choice.ns = answer.ns;
-        choice.bound = answer.bound;
         insert(r, &choice);
     }
 done:

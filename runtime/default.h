@@ -26,9 +26,4 @@ hone_status default_rank(const templates *t, const hone_problem *problem, const 
                          uint64_t budget, default_choice *out, size_t capacity, size_t *count,
                          uint64_t *legal, hone_error *error);
 
-/* The work of one candidate as the model takes it. `registers` and `spill_bytes` come from ptxas
- * (0: unknown). */
-hone_status default_work(const manifest *m, const hone_problem *problem, const gpu *g,
-                         const config *c, int32_t registers, perf_work *out, hone_error *error);
-
 #endif

@@ -103,28 +103,20 @@ static CUresult gather_params(const shim_function *f, void **pointers, void **ex
     return CUDA_SUCCESS;
 }
 
-/* Work of the whole grid, scaled from the CTAs that ran. */
+/* Work of the whole grid, scaled from the CTAs that ran; what they share is not known. */
 static perf_work work_of(const shim_function *f, const CUlaunchConfig *config,
                          const hone_emu_counters *n)
 {
     double scale = n->ctas_run != 0 ? (double)n->ctas_total / (double)n->ctas_run : 0;
     perf_work work = {
-        .ctas = n->ctas_total,
         .threads = config->blockDimX * config->blockDimY * config->blockDimZ,
         .registers = f->resources.registers,
         .shared_bytes = (int32_t)(f->facts.static_shared_bytes + config->sharedMemBytes),
         .stages = 1,
-        .fp32_warp = (double)(n->fp32 + n->half) * scale,
-        .sfu_warp = (double)n->sfu * scale,
-        .warp_instructions = (double)n->warp_instructions * scale,
-        .shared_wavefronts = (double)n->shared_wavefronts * scale,
-        .l2_bytes = (double)n->global_sectors * scale * 32,
-        .dram_bytes = (double)n->unique_lines * scale * 128,
     };
-    for (size_t i = 0; i < GPU_MMA_KINDS; i++) {
-        work.tensor_macs[i] = (double)(n->tensor_macs[i] - n->warpgroup_macs[i]) * scale;
-        work.warpgroup_macs[i] = (double)n->warpgroup_macs[i] * scale;
-    }
+
+    perf_count(n, scale, &work);
+    work.dram_bytes *= scale;
     return work;
 }
 

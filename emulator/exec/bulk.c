@@ -62,6 +62,15 @@ static bool open_shared(const maker *m, uint32_t address, uint32_t bytes, bulk_e
     return true;
 }
 
+/* Prefetches are neither, and count nowhere, like a tensor copy's. */
+static void count_sectors(const maker *m, uint64_t sectors)
+{
+    hone_emu_counters *c = &m->w->run->counters;
+
+    c->global_load_sectors += m->i->offset & BULK_FROM_GLOBAL ? sectors : 0;
+    c->global_store_sectors += m->i->offset & BULK_TO_GLOBAL ? sectors : 0;
+}
+
 static bool open_global(const maker *m, uint64_t address, uint32_t bytes, bulk_end *out)
 {
     touched_range *t = global_range(m->w, m->i, m->lane, address, bytes);
@@ -71,6 +80,7 @@ static bool open_global(const maker *m, uint64_t address, uint32_t bytes, bulk_e
     }
     if (bytes > 0) {
         global_mark_lines(t, address, address + bytes);
+        count_sectors(m, (address + bytes - 1) / MACHINE_SECTOR - address / MACHINE_SECTOR + 1);
     }
     *out = (bulk_end){.at = address,
                       .data = (uint8_t *)(uintptr_t)address,
@@ -195,6 +205,7 @@ static bool add_target(const maker *m, async_op *op, cta *owner, uint32_t at, ui
 {
     bulk_copy *c = copy_of(op);
 
+    m->w->run->counters.tma_load_bytes += m->i->offset & BULK_FROM_GLOBAL ? c->bytes : 0;
     if (!c->reduces && !async_claim(op, owner, at, c->bytes)) {
         return false;
     }
@@ -268,15 +279,13 @@ static bool open_source(const maker *m, async_op *op)
 static bool open_destination(const maker *m, async_op *op)
 {
     bulk_copy *c = copy_of(op);
-    hone_emu_counters *counters = &m->w->run->counters;
 
     if ((m->i->offset & BULK_TO_GLOBAL) == 0) {
-        counters->tma_load_bytes += m->i->offset & BULK_FROM_GLOBAL ? c->bytes : 0;
         return check_aligned(m, value32(m, 0), 16, "destination address") &&
                open_target(m, op, value32(m, 0), 3);
     }
     uint64_t address = machine_r64(m->w, m->i->o[0])[m->lane];
-    counters->tma_store_bytes += c->bytes;
+    m->w->run->counters.tma_store_bytes += c->bytes;
     c->masked = (m->i->offset & BULK_MASKED) != 0;
     c->byte_mask = c->masked ? (uint16_t)value32(m, 3) : 0;
     c->to_len = 1;

@@ -121,6 +121,7 @@ static bool add_target(async_op *op, cta *owner, uint32_t barrier)
 {
     const tensor_copy *c = (const tensor_copy *)(const void *)op->payload;
 
+    op->by->run->counters.tma_load_bytes += tensor_box_bytes(c);
     if (mbarrier_find(op->by, op->i, op->lane, owner, barrier) == NULL || !claim(op, owner)) {
         return false;
     }
@@ -189,9 +190,7 @@ static bool prepare_store(async_op *op, const operands *o)
 static void count(run_state *run, const tensor_copy *c)
 {
     run->counters.tma_requests++;
-    if (c->kind == TENSOR_LOAD) {
-        run->counters.tma_load_bytes += tensor_box_bytes(c);
-    } else {
+    if (c->kind != TENSOR_LOAD) { /* those are counted at each CTA that they go to */
         run->counters.tma_store_bytes += tensor_box_bytes(c);
     }
 }

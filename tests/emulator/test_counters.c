@@ -218,6 +218,7 @@ static const struct {
       {FIELD(mbarrier_arrivals), 1},
       {FIELD(waits), 0},
       {FIELD(unique_lines), 4},
+      {FIELD(global_sectors), 16},
       {FIELD(global_requests), 0}},
      32,
      HONE_EMU_AT_ISSUE},
