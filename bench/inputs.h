@@ -17,7 +17,8 @@ typedef enum inputs_kind {
     INPUTS_NORMAL,   /* zero-mean, like activations and weights */
     INPUTS_HOLES,    /* an all-zero row of A and an all-zero block of B, unless it is the only one;
                         scales of    neighbours binades apart; zero groups */
-    INPUTS_EXTREMES, /* payload +-448; groups whose largest magnitude is 448 times a power of two */
+    INPUTS_EXTREMES, /* payload +-448 (e2m1: +-6); groups whose largest magnitude is 448 times a
+                        power of two */
     INPUTS_WIDE,     /* scales times 2^-20 .. 2^20 */
     INPUTS_TINY,     /* results near 1e-12: an output of zeros is wrong */
     INPUTS_ZEROS,
@@ -38,7 +39,7 @@ typedef struct inputs {
  * INPUTS_MANY_TOKENS on they hold the cache's last, -1, one past the cache, the last of a page and
  * INT64_MIN, and for fewer tokens the kind says which of them the first token gets. Its cache
  * starts as 0xa5 bytes and its counter as 5. HONE_NO_MEMORY, HONE_OVERFLOW, HONE_UNSUPPORTED for
- * operands that are not e4m3. Caller frees with inputs_free. */
+ * operands that are neither e4m3 nor e2m1. Caller frees with inputs_free. */
 hone_status inputs_make(const hone_problem *problem, inputs_kind kind, uint64_t seed, inputs *out,
                         hone_error *error);
 void inputs_free(inputs *in); /* NULL is fine; leaves it empty */

@@ -12,7 +12,7 @@
 enum { POOL_BYTES = 1 << 18, POOL_LEAST = 16, BLOCK_MOST = 1 << 20 };
 
 typedef struct pool {
-    size_t block, len; /* elements of a block; blocks */
+    size_t block, len; /* bytes of a block; blocks */
     uint8_t *payload;
     float *scale;
 } pool;
@@ -42,6 +42,18 @@ static float pool_value(inputs_kind kind, float amplitude, uint64_t *state)
     }
 }
 
+/* Bytes of `count` elements of the matrix. */
+static size_t matrix_bytes(const inputs_matrix *m, int64_t count)
+{
+    return (size_t)count * (size_t)numfmt_dtype_bits((hone_dtype)m->quant.element) / 8;
+}
+
+static uint64_t sign_bits(const inputs_matrix *m)
+{
+    return m->quant.element == HONE_DTYPE_E2M1 ? UINT64_C(0x8888888888888888)
+                                               : UINT64_C(0x8080808080808080);
+}
+
 /* A small operand needs no more blocks than it has. */
 static hone_status pool_open(const inputs_matrix *m, inputs_kind kind, uint64_t *state, pool *out,
                              hone_error *error)
@@ -49,18 +61,19 @@ static hone_status pool_open(const inputs_matrix *m, inputs_kind kind, uint64_t 
     const hone_quant *quant = &m->quant;
     hone_scale_rule rule =
         quant->scale == HONE_DTYPE_UE8M0 ? HONE_RULE_POW2_AMAX : HONE_RULE_RAW_AMAX;
-    size_t block = (size_t)quant->gran_mn * (size_t)quant->gran_k;
+    size_t values_len = (size_t)quant->gran_mn * (size_t)quant->gran_k;
+    size_t block = matrix_bytes(m, (int64_t)values_len);
     size_t blocks = (size_t)(m->batch * m->scale_rows * m->groups);
     size_t len = block * POOL_LEAST < POOL_BYTES ? POOL_BYTES / block : POOL_LEAST;
     float *values = NULL;
     pool p = {.block = block, .len = blocks < len ? blocks + 1 : len};
 
-    if (block > BLOCK_MOST) {
+    if (values_len > BLOCK_MOST) {
         return status_set(error, HONE_UNSUPPORTED, NULL, 0,
                           "inputs: a scale covers %zu elements; blocks of up to %d can be drawn",
-                          block, BLOCK_MOST);
+                          values_len, BLOCK_MOST);
     }
-    values = malloc(block * sizeof *values);
+    values = malloc(values_len * sizeof *values);
     p.payload = malloc(block * p.len);
     p.scale = malloc(p.len * sizeof *p.scale);
     if (values == NULL || p.payload == NULL || p.scale == NULL) {
@@ -70,13 +83,13 @@ static hone_status pool_open(const inputs_matrix *m, inputs_kind kind, uint64_t 
     }
     for (size_t i = 0; i < p.len; i++) {
         float amplitude = ldexpf(1.0f, (int)(random_next(state) % 5) - 2);
-        for (size_t j = 0; j < block; j++) {
+        for (size_t j = 0; j < values_len; j++) {
             values[j] = pool_value(kind, amplitude, state);
         }
-        p.scale[i] =
-            numfmt_quantise(values, block, rule, HONE_DTYPE_E4M3, p.payload + i * block, NULL);
-        for (size_t j = 0; j < block && kind == INPUTS_EXTREMES; j++) {
-            p.payload[i * block + j] = 0x7e;
+        p.scale[i] = numfmt_quantise(values, values_len, rule, (hone_dtype)quant->element,
+                                     p.payload + i * block, NULL);
+        if (kind == INPUTS_EXTREMES) {
+            memset(p.payload + i * block, quant->element == HONE_DTYPE_E2M1 ? 0x77 : 0x7e, block);
         }
     }
     free(values);
@@ -84,12 +97,12 @@ static hone_status pool_open(const inputs_matrix *m, inputs_kind kind, uint64_t 
     return HONE_OK;
 }
 
-/* Codes of one row of a block; each sign is drawn again unless the values are all ones. */
-static void copy_row(uint8_t *to, const uint8_t *from, size_t len, bool flip, uint64_t *state)
+/* Codes of one row of a block; each sign, one of the bits in `flips`, is drawn again. */
+static void copy_row(uint8_t *to, const uint8_t *from, size_t len, uint64_t flips, uint64_t *state)
 {
     for (size_t at = 0; at < len; at += 8) {
         size_t part = len - at < 8 ? len - at : 8;
-        uint64_t word = 0, signs = flip ? random_next(state) & UINT64_C(0x8080808080808080) : 0;
+        uint64_t word = 0, signs = flips != 0 ? random_next(state) & flips : 0;
         memcpy(&word, from + at, part);
         word ^= signs;
         memcpy(to + at, &word, part);
@@ -123,12 +136,13 @@ static void fill_block(const inputs_matrix *m, const pool *p, inputs_kind kind, 
     uint8_t *scales = m->scales + batch * m->scale_batch;
 
     for (int64_t r = 0; r < rows; r++) {
-        uint8_t *to = m->payload + batch * m->batch_stride + (first + r) * m->row_stride + column;
+        uint8_t *to = m->payload + matrix_bytes(m, batch * m->batch_stride +
+                                                       (first + r) * m->row_stride + column);
         if (hole) {
-            memset(to, 0, (size_t)len);
+            memset(to, 0, matrix_bytes(m, len));
         } else {
-            copy_row(to, p->payload + pick * p->block + (size_t)(r * m->quant.gran_k), (size_t)len,
-                     kind != INPUTS_ONES, state);
+            copy_row(to, p->payload + pick * p->block + matrix_bytes(m, r * m->quant.gran_k),
+                     matrix_bytes(m, len), kind != INPUTS_ONES ? sign_bits(m) : 0, state);
         }
     }
     scales += problem_scale_offset(m->scale_rows, m->scale_groups, (hone_dtype)m->quant.scale,

@@ -6,10 +6,10 @@
 
 typedef enum inputs_rule { INPUTS_KEEP, INPUTS_ZERO } inputs_rule;
 
-/* An e4m3 matrix with its scales: where elements and scales lie. */
+/* A matrix of e4m3 or e2m1 with its scales: where elements and scales lie. */
 typedef struct inputs_matrix {
     int64_t rows, k, batch;
-    int64_t row_stride, batch_stride; /* bytes */
+    int64_t row_stride, batch_stride; /* elements */
     hone_quant quant;
     hone_scale_layout scale_layout;
     int64_t scale_rows, scale_groups; /* of one scale matrix */

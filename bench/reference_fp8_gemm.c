@@ -21,7 +21,7 @@ typedef struct work {
     double a[TILE][BLOCK_K];
     double b[BLOCK_K][TILE]; /* transposed */
     double value[TILE][TILE], magnitude[TILE][TILE];
-    double decoded[256]; /* of e4m3 */
+    double e4m3[256], e2m1[16]; /* values of the codes */
 } work;
 
 /* One operand: where its codes and scales are. */
@@ -110,6 +110,15 @@ static double scale_at(const factor *f, int64_t row, int64_t k)
     return (double)scale;
 }
 
+/* Element k of a row of codes. */
+static double code_value(const work *w, const factor *f, const uint8_t *codes, int64_t k)
+{
+    if (f->quant.element == HONE_DTYPE_E2M1) {
+        return w->e2m1[codes[k / 2] >> (k % 2 * 4) & 15];
+    }
+    return w->e4m3[codes[k]];
+}
+
 /* code * scale for row `row`, k in [first, first + len), `step` doubles apart. */
 static void open_row(const work *w, const factor *f, int64_t row, int64_t first, int64_t len,
                      double *out, int64_t step)
@@ -122,7 +131,7 @@ static void open_row(const work *w, const factor *f, int64_t row, int64_t first,
         if (i == 0 || k % f->quant.gran_k == 0) {
             scale = scale_at(f, row, k);
         }
-        out[i * step] = w->decoded[codes[k]] * scale;
+        out[i * step] = code_value(w, f, codes, k) * scale;
     }
 }
 
@@ -131,7 +140,7 @@ static hone_status factor_of(const hone_fp8_gemm *p, const inputs *in, bool is_a
 {
     hone_status status = HONE_OK;
     bool inner = is_a && p->batch_layout == HONE_BATCH_INNER;
-    int64_t rows = is_a ? p->m : p->n, groups = 0;
+    int64_t rows = is_a ? p->m : p->n, groups = 0, row_bytes = 0;
     uint64_t matrix = 0;
     factor f = {.quant = is_a ? p->recipe.a : p->recipe.b,
                 .layout = (hone_scale_layout)(is_a ? p->a_scale_layout : p->b_scale_layout)};
@@ -140,10 +149,11 @@ static hone_status factor_of(const hone_fp8_gemm *p, const inputs *in, bool is_a
     f.scale_rows = integer_ceil_div(rows, f.quant.gran_mn);
     f.scale_groups = inner ? p->batch * groups : groups;
     f.group_first = inner ? batch * groups : 0;
-    f.row_stride = inner ? p->batch * p->k : p->k;
+    row_bytes = p->k * numfmt_dtype_bits((hone_dtype)f.quant.element) / 8;
+    f.row_stride = inner ? p->batch * row_bytes : row_bytes;
     TRY(problem_scale_bytes(f.scale_rows, f.scale_groups, (hone_dtype)f.quant.scale, f.layout,
                             &matrix, error));
-    f.payload = in->image[is_a ? 0 : 2] + batch * (inner ? p->k : rows * p->k);
+    f.payload = in->image[is_a ? 0 : 2] + batch * (inner ? row_bytes : rows * row_bytes);
     f.scales = in->image[is_a ? 1 : 3] + (inner ? 0 : (uint64_t)batch * matrix);
     *out = f;
 done:
@@ -183,7 +193,8 @@ hone_status reference_fp8_gemm(const hone_fp8_gemm *p, const inputs *in, const r
     }
     memset(w, 0, sizeof *w);
     for (int code = 0; code < 256; code++) {
-        w->decoded[code] = (double)numfmt_e4m3_decode((uint8_t)code);
+        w->e4m3[code] = (double)numfmt_e4m3_decode((uint8_t)code);
+        w->e2m1[code & 15] = (double)numfmt_e2m1_decode((uint8_t)(code & 15));
     }
     TRY(factor_of(p, in, true, rect->batch, &a, error));
     TRY(factor_of(p, in, false, rect->batch, &b, error));

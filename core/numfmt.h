@@ -58,14 +58,15 @@ int numfmt_dtype_bits(hone_dtype dtype);
 hone_dtype numfmt_dtype_parse(const char *name, size_t len); /* HONE_DTYPE_NONE when unknown */
 
 /* The one quantiser. Makes a group's scale by `rule` and its payload *with that scale*; no function
- * rounds a scale alone. x: `len` finite-or-not floats; payload: `len` codes of `element` (e4m3).
+ * rounds a scale alone. x: `len` finite-or-not floats; payload: `len` codes of `element`, e4m3 or
+ * e2m1 (two a byte from the lowest nibble of payload[0] on; a scale is then amax / 6).
  * scale_dtype f32 stores the float, ue8m0 needs a power-of-two rule and stores the byte in
  * *scale_code. Payload is fl32(x / scale), saturating RNE. A NaN or infinity in x makes amax
  * NaN-free (max over the finite), and the payload NaN or saturated. Returns the scale. */
 float numfmt_quantise(const float *x, size_t len, hone_scale_rule rule, hone_dtype element,
                       uint8_t *payload, uint8_t *scale_code);
 
-/* Scale of a group whose largest magnitude is amax, by rule. */
-float numfmt_scale(float amax, hone_scale_rule rule);
+/* Scale of a group whose largest magnitude is amax, by rule, for payloads of e4m3 or e2m1. */
+float numfmt_scale(float amax, hone_scale_rule rule, hone_dtype element);
 
 #endif

@@ -20,6 +20,12 @@ static uint64_t product(uint64_t a, uint64_t b, uint64_t c)
     return checked_mul_u64(a, b, &ab) && checked_mul_u64(ab, c, &abc) ? abc : UINT64_MAX;
 }
 
+/* Bytes of `count` elements that lie side by side; a packed row begins at a whole byte. */
+static uint64_t row_bytes(int32_t element, uint64_t count)
+{
+    return ceil_div(product(count, (uint64_t)numfmt_dtype_bits((hone_dtype)element), 1), 8);
+}
+
 static uint64_t scale_bytes(uint64_t rows, uint64_t groups, int32_t scale, int32_t layout)
 {
     uint64_t aligned = ceil_div(rows, 4) * 4;
@@ -87,7 +93,7 @@ static size_t operands_fp8_gemm(const hone_fp8_gemm *p, hone_operand *out)
 
     out[0] = (hone_operand){"a", a->element, READ, product(batch, m, k)};
     out[1] = (hone_operand){"a_scale", a->scale, READ, a_scales};
-    out[2] = (hone_operand){"b", b->element, READ, product(batch, n, k)};
+    out[2] = (hone_operand){"b", b->element, READ, product(batch, n, row_bytes(b->element, k))};
     out[3] = (hone_operand){"b_scale", b->scale, READ, b_scales};
     out[4] = (hone_operand){"d", p->out, p->accumulate ? BOTH : WRITTEN,
                             product(product(batch, m, n), d_bytes, 1)};

@@ -50,7 +50,8 @@ void problem_init(hone_problem *problem, int32_t op);
  */
 void problem_derive(hone_problem *problem);
 
-/* "f32-1x128-128x128" from the fields and back. text holds 64 bytes. */
+/* "f32-1x128-128x128" or "f32-1x128-e2m1/ue8m0/1x32" from the fields and back. text holds 64
+ * bytes. */
 hone_status problem_recipe_parse(const char *text, size_t len, hone_recipe *out, hone_error *error);
 void problem_recipe_format(const hone_recipe *recipe, char text[64]);
 

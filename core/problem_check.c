@@ -86,10 +86,10 @@ static hone_status check_recipe(const hone_recipe *recipe, hone_error *error)
     TRY(check_scale_dtype("a_scale", recipe->a.scale, error));
     TRY(check_scale_dtype("b_scale", recipe->b.scale, error));
     if (recipe->a.element != HONE_DTYPE_E4M3) {
-        return refuse(error, "a_element", "fp8_gemm multiplies e4m3");
+        return refuse(error, "a_element", "fp8_gemm multiplies an A of e4m3");
     }
-    if (recipe->b.element != HONE_DTYPE_E4M3) {
-        return refuse(error, "b_element", "fp8_gemm multiplies e4m3");
+    if (recipe->b.element != HONE_DTYPE_E4M3 && recipe->b.element != HONE_DTYPE_E2M1) {
+        return refuse(error, "b_element", "fp8_gemm multiplies by a B of e4m3 or e2m1");
     }
     if (!granularity_known(recipe->a.gran_mn, recipe->a.gran_k, false)) {
         return status_set(error, HONE_BAD_PROBLEM, NULL, 0,
@@ -112,12 +112,20 @@ static hone_status check_fp8_gemm(const hone_fp8_gemm *p, hone_error *error)
     bool b_rows = p->recipe.b.gran_mn == 1;
 
     TRY(check_recipe(&p->recipe, error));
+    if (p->recipe.b.element == HONE_DTYPE_E2M1 && p->k % 32 != 0) {
+        return status_set(error, HONE_BAD_PROBLEM, NULL, 0,
+                          "k=%" PRId64 " must be a multiple of 32 for a B of e2m1, whose rows are "
+                          "whole 16-byte words; pad the rows",
+                          p->k);
+    }
     if (p->out != HONE_DTYPE_BF16 && p->out != HONE_DTYPE_F32) {
         return refuse(error, "out", "the product is written as bf16 or f32");
     }
     TRY(check_layout("a_scale_layout", p->a_scale_layout, p->recipe.a.scale, true, error));
     TRY(check_layout("b_scale_layout", p->b_scale_layout, p->recipe.b.scale, b_rows, error));
-    TRY(check_align(p->align, p->k, "a row of A or B (k)", error));
+    TRY(check_align(p->align, p->k, "a row of A (k)", error));
+    TRY(check_align(p->align, p->k * numfmt_dtype_bits((hone_dtype)p->recipe.b.element) / 8,
+                    "a row of B (k)", error));
     TRY(check_align(p->align, p->n * numfmt_dtype_bits((hone_dtype)p->out) / 8, "a row of D (n)",
                     error));
 done:

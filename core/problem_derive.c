@@ -31,9 +31,12 @@ static int32_t layout_of(const hone_quant *quant)
 
 static void derive_fp8_gemm(hone_fp8_gemm *p)
 {
+    int64_t b_row = p->k * numfmt_dtype_bits((hone_dtype)p->recipe.b.element) / 8;
+    int64_t d_row = p->n * numfmt_dtype_bits((hone_dtype)p->out) / 8;
+
     set_if_zero(&p->a_scale_layout, layout_of(&p->recipe.a));
     set_if_zero(&p->b_scale_layout, layout_of(&p->recipe.b));
-    set_if_zero(&p->align, alignment_of(p->k | p->n * (numfmt_dtype_bits((hone_dtype)p->out) / 8)));
+    set_if_zero(&p->align, alignment_of(p->k | b_row | d_row));
 }
 
 static void derive_act_quant(hone_act_quant *p)

@@ -4,23 +4,28 @@
 #include <float.h>
 #include <math.h>
 
-/* e4m3's largest value, and the floors that the serving stacks put under amax or under the scale.
- */
-#define LARGEST     448.0f
+/* The floors that the serving stacks put under amax or under the scale. */
 #define AMAX_FLOOR  1e-4f
 #define SCALE_FLOOR 1e-4f
 
-float numfmt_scale(float amax, hone_scale_rule rule)
+static float largest_of(hone_dtype element)
 {
+    return element == HONE_DTYPE_E2M1 ? 6.0f : 448.0f;
+}
+
+float numfmt_scale(float amax, hone_scale_rule rule, hone_dtype element)
+{
+    const float largest = largest_of(element);
+
     switch (rule) {
     case HONE_RULE_POW2_AMAX:
-        return numfmt_ue8m0_decode(numfmt_ue8m0_ceil(fmaxf(amax, AMAX_FLOOR) / LARGEST));
+        return numfmt_ue8m0_decode(numfmt_ue8m0_ceil(fmaxf(amax, AMAX_FLOOR) / largest));
     case HONE_RULE_RAW_AMAX:
-        return fmaxf(amax, AMAX_FLOOR) / LARGEST;
+        return fmaxf(amax, AMAX_FLOOR) / largest;
     case HONE_RULE_POW2_SCALE:
-        return numfmt_ue8m0_decode(numfmt_ue8m0_ceil(fmaxf(amax / LARGEST, SCALE_FLOOR)));
+        return numfmt_ue8m0_decode(numfmt_ue8m0_ceil(fmaxf(amax / largest, SCALE_FLOOR)));
     case HONE_RULE_RAW_TINY:
-        return fmaxf(amax / LARGEST, FLT_MIN);
+        return fmaxf(amax / largest, FLT_MIN);
     }
     return NAN;
 }
@@ -36,7 +41,7 @@ float numfmt_quantise(const float *x, size_t len, hone_scale_rule rule, hone_dty
             amax = magnitude;
         }
     }
-    float scale = numfmt_scale(amax, rule);
+    float scale = numfmt_scale(amax, rule, element);
     for (size_t i = 0; i < len; i++) {
         numfmt_encode(element, payload, i, x[i] / scale);
     }

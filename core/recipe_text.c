@@ -1,5 +1,5 @@
-/* recipe_text.c - recipes and records as text: "f32-1x128-128x128",
- * "e4m3/f32/1x128+e2m1/ue8m0/1x32", "v41_528-split-pow2_amax-v1". What the words mean together is
+/* recipe_text.c - recipes and records as text: "f32-1x128-128x128", "ue8m0-1x32-e2m1/1x32",
+ * "e4m3/f32/1x128+e4m3/ue8m0/1x32", "v41_528-split-pow2_amax-v1". What the words mean together is
  * checked by the problem. */
 #include "core/problem.h"
 
@@ -58,14 +58,21 @@ static bool take_granularity(cursor *c, char stop, hone_quant *out)
     return take_number(c, 'x', &out->gran_mn) && take_number(c, stop, &out->gran_k);
 }
 
+/* "f32-1x128-128x128": A of e4m3. B's granularity may follow its element where that is another, and
+ * then its scale dtype where that is not A's: "f32-1x128-e2m1/ue8m0/1x32". */
 static bool take_short(cursor *c, hone_recipe *out)
 {
     out->a.element = out->b.element = HONE_DTYPE_E4M3;
-    if (!take_dtype(c, '-', &out->a.scale)) {
+    if (!take_dtype(c, '-', &out->a.scale) || !take_granularity(c, '-', &out->a)) {
         return false;
     }
     out->b.scale = out->a.scale;
-    return take_granularity(c, '-', &out->a) && take_granularity(c, '-', &out->b);
+    size_t slashes = 0;
+    for (const char *at = c->at; at < c->end; at++) {
+        slashes += *at == '/';
+    }
+    return (slashes < 1 || take_dtype(c, '/', &out->b.element)) &&
+           (slashes < 2 || take_dtype(c, '/', &out->b.scale)) && take_granularity(c, '-', &out->b);
 }
 
 static bool take_operand(cursor *c, char stop, hone_quant *out)
@@ -84,8 +91,8 @@ hone_status problem_recipe_parse(const char *text, size_t len, hone_recipe *out,
 
     if (!read || c.at != c.end || len == 0 || text[len - 1] == '-' || text[len - 1] == '+') {
         return status_set(error, HONE_BAD_TEXT, NULL, 0,
-                          "recipe=%.*s: say it as f32-1x128-128x128, or in full as "
-                          "e4m3/f32/1x128+e4m3/f32/128x128",
+                          "recipe=%.*s: say it as f32-1x128-128x128 or ue8m0-1x32-e2m1/1x32, or "
+                          "in full as e4m3/f32/1x128+e4m3/f32/128x128",
                           (int)(len < 64 ? len : 64), text);
     }
     *out = made;
@@ -103,9 +110,11 @@ void problem_recipe_format(const hone_recipe *recipe, char text[64])
 {
     const hone_quant *a = &recipe->a, *b = &recipe->b;
 
-    if (a->element == HONE_DTYPE_E4M3 && b->element == HONE_DTYPE_E4M3 && a->scale == b->scale) {
-        snprintf(text, 64, "%s-%dx%d-%dx%d", dtype_text(a->scale), a->gran_mn, a->gran_k,
-                 b->gran_mn, b->gran_k);
+    if (a->element == HONE_DTYPE_E4M3 && (b->element != HONE_DTYPE_E4M3 || a->scale == b->scale)) {
+        bool element = b->element != HONE_DTYPE_E4M3, scale = a->scale != b->scale;
+        snprintf(text, 64, "%s-%dx%d-%s%s%s%s%dx%d", dtype_text(a->scale), a->gran_mn, a->gran_k,
+                 element ? dtype_text(b->element) : "", element ? "/" : "",
+                 scale ? dtype_text(b->scale) : "", scale ? "/" : "", b->gran_mn, b->gran_k);
         return;
     }
     snprintf(text, 64, "%s/%s/%dx%d+%s/%s/%dx%d", dtype_text(a->element), dtype_text(a->scale),

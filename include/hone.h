@@ -162,7 +162,8 @@ typedef struct hone_record {
 
 /* ---- Problems: what is tuned for, and the lookup key. Plain, fixed size, no pointers. ------- */
 
-/* D[b,m,n] = sum_k A[b,m,k] * SFA * B[b,n,k] * SFB (+ D when accumulate). B is [batch, n, k].
+/* D[b,m,n] = sum_k A[b,m,k] * SFA * B[b,n,k] * SFB (+ D when accumulate). A is e4m3; B is
+ * [batch, n, k] of e4m3, or of e2m1: two codes a byte, the even k in the low nibble, k % 32 == 0.
  * Scales: SFA [batch, ceil(m/a.gran_mn), ceil(k/a.gran_k)], SFB alike over n (kernels.md 1.1). */
 typedef struct hone_fp8_gemm {
     int64_t m, n, k, batch;

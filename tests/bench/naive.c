@@ -31,6 +31,19 @@ static double scale_read(const uint8_t *scales, int32_t dtype, int32_t layout,
     return (double)scale;
 }
 
+/* Element k of a row-major matrix of e4m3 bytes or packed e2m1 nibbles. */
+static double code_read(const uint8_t *codes, int32_t element, int64_t row, int64_t k, int64_t len)
+{
+    static const double e2m1[8] = {0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0};
+    int nibble = 0;
+
+    if (element != HONE_DTYPE_E2M1) {
+        return (double)numfmt_e4m3_decode(codes[row * len + k]);
+    }
+    nibble = k % 2 == 0 ? codes[(row * len + k) / 2] & 15 : codes[(row * len + k) / 2] / 16;
+    return nibble < 8 ? e2m1[nibble] : -e2m1[nibble - 8];
+}
+
 static double gemm_element(const hone_fp8_gemm *p, const inputs *in, naive_fault fault, int64_t m,
                            int64_t n)
 {
@@ -49,8 +62,8 @@ static double gemm_element(const hone_fp8_gemm *p, const inputs *in, naive_fault
         if (fault == NAIVE_ROW_SCALE_SHIFT) {
             row = (row + 1) % size_a[0];
         }
-        sum += (double)numfmt_e4m3_decode(in->image[0][m * p->k + k % p->k]) *
-               (double)numfmt_e4m3_decode(in->image[2][n * p->k + k % p->k]) *
+        sum += code_read(in->image[0], qa->element, m, k % p->k, p->k) *
+               code_read(in->image[2], qb->element, n, k % p->k, p->k) *
                scale_read(in->image[1], qa->scale, p->a_scale_layout, size_a, row, group) *
                scale_read(in->image[3], qb->scale, p->b_scale_layout, size_b, n / qb->gran_mn,
                           (k < p->k ? k : p->k - 1) / qb->gran_k);

@@ -29,6 +29,7 @@ START_TEST(a_row_of_ones_is_its_length)
         "fp8_gemm:m=1,n=1,k=128,recipe=f32-1x128-1x128,out=f32",
         "fp8_gemm:m=1,n=1,k=128,recipe=ue8m0-1x32-1x32,out=f32",
         "fp8_gemm:m=1,n=1,k=128,recipe=f32-1x32-32x32,out=f32",
+        "fp8_gemm:m=1,n=1,k=128,recipe=ue8m0-1x32-e2m1/1x32,out=f32",
     };
     hone_problem problem;
     inputs in;
@@ -77,6 +78,8 @@ static const char *const gemms[] = {
     "fp8_gemm:m=3,n=40,k=576,recipe=ue8m0-1x32-1x32,out=f32",
     "fp8_gemm:m=18,n=64,k=160,recipe=f32-1x32-32x32,out=f32,accumulate=1",
     "fp8_gemm:m=6,n=8,k=272,recipe=f32-1x128-1x128,out=f32,a_scale_layout=col,b_scale_layout=row",
+    "fp8_gemm:m=6,n=40,k=288,recipe=ue8m0-1x32-e2m1/1x32,out=f32",
+    "fp8_gemm:m=9,n=70,k=160,recipe=f32-1x128-e2m1/ue8m0/32x32,out=f32",
 };
 
 START_TEST(a_gemm_agrees_with_the_plain_one)
@@ -282,6 +285,32 @@ START_TEST(inputs_are_the_same_for_a_seed_and_poisoned_elsewhere)
 }
 END_TEST
 
+/* All kinds together draw every code of e2m1, both zeros among them; a hole is zeros, an extreme
+ * the largest. */
+START_TEST(drawn_nibbles_are_all_the_codes)
+{
+    hone_problem problem;
+    inputs in;
+    int seen[16] = {0};
+
+    for (int kind = 0; kind < INPUTS_KINDS; kind++) {
+        open_problem("fp8_gemm:m=2,n=33,k=288,recipe=ue8m0-1x32-e2m1/1x32", &problem,
+                     (inputs_kind)kind, &in);
+        ck_assert_uint_eq(in.operand[2].bytes, 33 * 144);
+        for (uint64_t i = 0; i < in.operand[2].bytes; i++) {
+            seen[in.image[2][i] & 15]++;
+            seen[in.image[2][i] >> 4]++;
+            ck_assert(kind != INPUTS_EXTREMES || (in.image[2][i] & 0x77) == 0x77);
+            ck_assert(kind != INPUTS_HOLES || i / 144 != 16 || in.image[2][i] == 0);
+        }
+        inputs_free(&in);
+    }
+    for (int code = 0; code < 16; code++) {
+        ck_assert_msg(seen[code] > 0, "code %d", code);
+    }
+}
+END_TEST
+
 START_TEST(slots_are_distinct_and_hold_the_corners)
 {
     static const char *const texts[] = {
@@ -356,7 +385,7 @@ int main(void)
     TCase *tests = tcase_create("reference");
 
     tcase_set_timeout(tests, 60);
-    tcase_add_loop_test(tests, a_row_of_ones_is_its_length, 0, 4);
+    tcase_add_loop_test(tests, a_row_of_ones_is_its_length, 0, 5);
     tcase_add_test(tests, columns_past_a_tile_keep_their_row);
     tcase_add_loop_test(tests, a_gemm_agrees_with_the_plain_one, 0, ARRAY_LEN(gemms));
     tcase_add_test(tests, an_inner_batch_lies_between_row_and_k);
@@ -365,6 +394,7 @@ int main(void)
     tcase_add_test(tests, slots_outside_are_skipped_or_counted);
     tcase_add_test(tests, a_padded_page_stride_leaves_the_padding);
     tcase_add_test(tests, inputs_are_the_same_for_a_seed_and_poisoned_elsewhere);
+    tcase_add_test(tests, drawn_nibbles_are_all_the_codes);
     tcase_add_loop_test(tests, slots_are_distinct_and_hold_the_corners, 0, 4);
     tcase_add_test(tests, rescaling_keeps_payloads_and_padding);
     return suite_run("bench/reference", tests);

@@ -12,6 +12,7 @@
 #define GEMM_PLAIN  "fp8_gemm:m=33,n=72,k=288,recipe=f32-1x128-128x128,out=bf16"
 #define GEMM_UE8M0  "fp8_gemm:m=17,n=40,k=160,recipe=ue8m0-1x32-1x32,out=f32"
 #define GEMM_BLOCKS "fp8_gemm:m=5,n=96,k=192,recipe=f32-1x32-32x32,out=f32,accumulate=1"
+#define GEMM_FP4    "fp8_gemm:m=17,n=40,k=160,recipe=ue8m0-1x32-e2m1/1x32,out=f32"
 #define ACT_F32     "act_quant:m=13,k=512,in=bf16,scale=f32,group=128,scale_layout=tma"
 #define ACT_UE8M0   "act_quant:m=13,k=416,in=bf16,scale=ue8m0,group=32,scale_layout=packed"
 #define KV_INDEX                                                                                   \
@@ -43,6 +44,11 @@ static const struct {
     {GEMM_UE8M0, INPUTS_NORMAL, NAIVE_RIGHT, NULL},
     {GEMM_UE8M0, INPUTS_WIDE, NAIVE_RIGHT, NULL},
     {GEMM_BLOCKS, INPUTS_NORMAL, NAIVE_RIGHT, NULL},
+    {GEMM_FP4, INPUTS_NORMAL, NAIVE_RIGHT, NULL},
+    {GEMM_FP4, INPUTS_HOLES, NAIVE_RIGHT, NULL},
+    {GEMM_FP4, INPUTS_EXTREMES, NAIVE_RIGHT, NULL},
+    {GEMM_FP4, INPUTS_NORMAL, NAIVE_SWAPPED_SCALE, "off by"},
+    {GEMM_FP4, INPUTS_NORMAL, NAIVE_K_TAIL, "off by"},
     {GEMM_PLAIN, INPUTS_NORMAL, NAIVE_SWAPPED_SCALE, "off by"},
     {GEMM_PLAIN, INPUTS_NORMAL, NAIVE_ROW_SCALE_SHIFT, "off by"},
     {GEMM_UE8M0, INPUTS_NORMAL, NAIVE_SWAPPED_SCALE, "off by"},

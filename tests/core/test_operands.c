@@ -179,6 +179,24 @@ START_TEST(operands_of_a_batched_gemm)
 }
 END_TEST
 
+/* Two codes a byte: B is half as long, for rooflines too. */
+START_TEST(an_operand_of_nibbles_is_half_as_long)
+{
+    hone_problem p = parse("fp8_gemm:m=5,n=256,k=512,batch=3,recipe=ue8m0-1x32-e2m1/1x32");
+    hone_operand o[HONE_MAX_OPERANDS];
+    size_t count;
+    double flop, bytes;
+
+    ck_assert_int_eq(hone_operands(&p, o, &count, &e), HONE_OK);
+    ck_assert_int_eq(o[2].dtype, HONE_DTYPE_E2M1);
+    ck_assert_uint_eq(o[2].bytes, 3 * 256 * 256);
+    ck_assert_uint_eq(o[3].bytes, 3 * 256 * 16);
+    problem_work(&p, &flop, &bytes);
+    ck_assert_double_eq(flop, 2.0 * 3 * 5 * 256 * 512);
+    ck_assert_double_eq(bytes, 3.0 * (5 * 512 + 8 * 16 + 256 * 256 + 256 * 16 + 5 * 256 * 2));
+}
+END_TEST
+
 START_TEST(a_problem_of_no_rows_has_operands_of_no_bytes)
 {
     hone_problem p = parse("act_quant:m=0,k=256");
@@ -241,6 +259,7 @@ int main(void)
                         (int)ARRAY_LEN(layouts));
     tcase_add_test(tests, packed_words_hold_four_groups_lowest_first);
     tcase_add_test(tests, operands_of_a_batched_gemm);
+    tcase_add_test(tests, an_operand_of_nibbles_is_half_as_long);
     tcase_add_test(tests, a_problem_of_no_rows_has_operands_of_no_bytes);
     tcase_add_loop_test(tests, only_what_writes_nothing_is_empty, 0, (int)ARRAY_LEN(zero_sizes));
     tcase_add_test(tests, addresses_past_four_gigabytes_do_not_wrap);

@@ -13,6 +13,7 @@ static hone_error e;
 static const char *const bases[] = {
     "fp8_gemm:m=4096,n=7168,k=2048,recipe=f32-1x128-128x128,out=bf16",
     "fp8_gemm:m=16,n=1024,k=4096,batch=8,recipe=ue8m0-1x32-32x32,out=f32,order=fixed",
+    "fp8_gemm:m=16,n=1024,k=4096,recipe=f32-1x128-e2m1/ue8m0/1x32",
     "act_quant:m=64,k=7168,in=bf16",
     "act_quant:m=64,k=5120,scale=ue8m0,group=32",
     "kv_quant:tokens=64,pages=100,record=v41_528-split-pow2_amax",
@@ -184,7 +185,13 @@ static const struct {
     {"fp8_gemm:m=1,n=8,k=8,recipe=f32-1x64-1x64", HONE_BAD_PROBLEM, "a_gran_k=64"},
     {"fp8_gemm:m=1,n=8,k=8,recipe=f32-1x128-128x64", HONE_BAD_PROBLEM, "b_gran_k=64"},
     {"fp8_gemm:m=1,n=8,k=8,recipe=bf16-1x32-1x32", HONE_BAD_PROBLEM, "a_scale"},
-    {"fp8_gemm:m=1,n=8,k=8,recipe=e4m3/f32/1x128+e2m1/ue8m0/1x32", HONE_BAD_PROBLEM, "b_element"},
+    {"fp8_gemm:m=1,n=8,k=8,recipe=e4m3/f32/1x128+e5m2/f32/1x128", HONE_BAD_PROBLEM, "b_element"},
+    {"fp8_gemm:m=1,n=8,k=32,recipe=e2m1/f32/1x128+e4m3/f32/1x128", HONE_BAD_PROBLEM, "a_element"},
+    {"fp8_gemm:m=1,n=8,k=48,recipe=f32-1x32-e2m1/1x32", HONE_BAD_PROBLEM, "multiple of 32"},
+    {"fp8_gemm:m=1,n=8,k=32,recipe=f32-1x32-e2m1/f32/x1x32", HONE_BAD_TEXT, "recipe"},
+    {"fp8_gemm:m=1,n=8,k=32,recipe=f32-1x32-e2m1/f32/f32/1x32", HONE_BAD_TEXT, "recipe"},
+    {"fp8_gemm:m=1,n=8,k=32,recipe=f32-e2m1/1x32-1x32", HONE_BAD_TEXT, "recipe"},
+    {"fp8_gemm:m=1,n=8,k=32,recipe=f32-1x32-/1x32", HONE_BAD_TEXT, "recipe"},
     {"fp8_gemm:m=1,n=8,k=8,recipe=f32-1x32-1x32,out=f16", HONE_BAD_PROBLEM, "out"},
     {"fp8_gemm:m=1,n=8,k=8,recipe=f32-1x32-1x32,out=e9m9", HONE_BAD_TEXT, "out=e9m9"},
     {"fp8_gemm:m=1,n=8,k=8,recipe=f32-1x32-1x32,accumulate=2", HONE_BAD_PROBLEM, "accumulate=2"},
@@ -239,11 +246,13 @@ END_TEST
 START_TEST(every_recipe_that_is_named_in_plans_is_an_identity)
 {
     static const char *const recipes[] = {
-        "f32-1x128-128x128",   "f32-1x128-1x128",
-        "f32-1x32-32x32",      "ue8m0-1x32-32x32",
-        "f32-1x32-1x32",       "ue8m0-1x32-1x32",
-        "f32-1x32-128x128",    "f32-1x128-1x32",
-        "ue8m0-1x128-128x128", "e4m3/f32/1x128+e4m3/ue8m0/1x32",
+        "f32-1x128-128x128",    "f32-1x128-1x128",
+        "f32-1x32-32x32",       "ue8m0-1x32-32x32",
+        "f32-1x32-1x32",        "ue8m0-1x32-1x32",
+        "f32-1x32-128x128",     "f32-1x128-1x32",
+        "ue8m0-1x128-128x128",  "e4m3/f32/1x128+e4m3/ue8m0/1x32",
+        "ue8m0-1x32-e2m1/1x32", "f32-1x128-e2m1/ue8m0/1x32",
+        "f32-1x128-e2m1/1x32",  "ue8m0-1x32-e2m1/32x32",
     };
     hone_problem seen[ARRAY_LEN(recipes)];
     char text[128], back[64];
@@ -268,6 +277,8 @@ static const struct {
     {"fp8_gemm:m=1,n=16,k=128,recipe=f32-1x128-1x128", ",a_scale_layout=tma,b_scale_layout=tma,"},
     {"fp8_gemm:m=1,n=16,k=128,recipe=ue8m0-1x32-32x32",
      ",a_scale_layout=packed,b_scale_layout=row,"},
+    {"fp8_gemm:m=1,n=16,k=32,recipe=ue8m0-1x32-e2m1/1x32",
+     ",a_scale_layout=packed,b_scale_layout=packed,batch_layout=outer,align=16"},
     {"fp8_gemm:m=1,n=33,k=64,recipe=f32-1x32-1x32", ",align=2"},
     {"fp8_gemm:m=1,n=33,k=64,recipe=f32-1x32-1x32,out=f32", ",align=4"},
     {"fp8_gemm:m=1,n=32,k=161,recipe=f32-1x32-1x32", ",align=1"},
@@ -276,6 +287,27 @@ static const struct {
     {"kv_quant:tokens=1,pages=1,record=v41_528-split-pow2_amax", "page_stride=33792,page_size=64"},
     {"kv_quant:tokens=1,pages=1,record=index_132-split-raw_amax,page_size=32", "page_stride=4224,"},
 };
+
+/* What a short recipe leaves out is A's dtypes. */
+START_TEST(a_short_recipe_means_the_same_as_in_full)
+{
+    static const char *const pairs[][2] = {
+        {"f32-1x32-e4m3/32x32", "e4m3/f32/1x32+e4m3/f32/32x32"},
+        {"ue8m0-1x32-e2m1/1x32", "e4m3/ue8m0/1x32+e2m1/ue8m0/1x32"},
+        {"f32-1x128-e2m1/ue8m0/1x32", "e4m3/f32/1x128+e2m1/ue8m0/1x32"},
+        {"f32-1x128-e4m3/ue8m0/1x32", "e4m3/f32/1x128+e4m3/ue8m0/1x32"},
+    };
+    hone_recipe brief, full;
+
+    for (size_t i = 0; i < ARRAY_LEN(pairs); i++) {
+        ck_assert_int_eq(problem_recipe_parse(pairs[i][0], strlen(pairs[i][0]), &brief, &e),
+                         HONE_OK);
+        ck_assert_int_eq(problem_recipe_parse(pairs[i][1], strlen(pairs[i][1]), &full, &e),
+                         HONE_OK);
+        ck_assert_mem_eq(&brief, &full, sizeof brief);
+    }
+}
+END_TEST
 
 START_TEST(defaults_are_what_serving_uses)
 {
@@ -323,7 +355,7 @@ START_TEST(random_problems_round_trip_or_are_refused)
     for (int round = 0; round < 40000; round++) {
         size_t count;
         hone_problem p, q, r;
-        p = bases_read[rand() % 7];
+        p = bases_read[(size_t)rand() % ARRAY_LEN(bases)];
         const problem_field *fields = problem_fields(p.op, &count);
         for (int change = rand() % 4; change >= 0; change--) {
             size_t i = (size_t)rand() % count;
@@ -356,7 +388,8 @@ START_TEST(hostile_text_and_keys_never_crash)
 
     srand(2);
     for (int round = 0; round < 60000; round++) {
-        size_t len = (size_t)snprintf(text, sizeof text, "%s", bases[rand() % 7]);
+        size_t len =
+            (size_t)snprintf(text, sizeof text, "%s", bases[(size_t)rand() % ARRAY_LEN(bases)]);
         for (int i = rand() % 6; i >= 0; i--) {
             text[(size_t)rand() % len] = alphabet[(size_t)rand() % (sizeof alphabet - 1)];
         }
@@ -386,6 +419,7 @@ int main(void)
     tcase_add_loop_test(tests, a_wrong_field_is_named_and_nothing_is_written, 0,
                         (int)ARRAY_LEN(wrong));
     tcase_add_test(tests, every_recipe_that_is_named_in_plans_is_an_identity);
+    tcase_add_test(tests, a_short_recipe_means_the_same_as_in_full);
     tcase_add_loop_test(tests, defaults_are_what_serving_uses, 0, (int)ARRAY_LEN(defaults));
     tcase_add_test(tests, a_problem_that_was_only_begun_is_refused_by_name);
     tcase_add_test(tests, random_problems_round_trip_or_are_refused);

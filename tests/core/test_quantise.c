@@ -34,8 +34,8 @@ static const struct {
 START_TEST(power_of_two_scales_are_the_golden_bytes)
 {
     const float amax = bytes[_i].amax;
-    float amax_scale = numfmt_scale(amax, HONE_RULE_POW2_AMAX);
-    float tiny_scale = numfmt_scale(amax, HONE_RULE_POW2_SCALE);
+    float amax_scale = numfmt_scale(amax, HONE_RULE_POW2_AMAX, HONE_DTYPE_E4M3);
+    float tiny_scale = numfmt_scale(amax, HONE_RULE_POW2_SCALE, HONE_DTYPE_E4M3);
 
     ck_assert_double_eq((double)amax_scale, ldexp(1, bytes[_i].amax_floor - 127));
     ck_assert_double_eq((double)tiny_scale, ldexp(1, bytes[_i].scale_floor - 127));
@@ -44,10 +44,13 @@ END_TEST
 
 START_TEST(raw_scales_are_the_golden_floats)
 {
-    ck_assert_double_eq((double)numfmt_scale(1, HONE_RULE_RAW_AMAX), (double)0x1.24924ap-9f);
-    ck_assert_double_eq((double)numfmt_scale(0, HONE_RULE_RAW_AMAX), (double)(1e-4f / 448.0f));
-    ck_assert_double_eq((double)numfmt_scale(448, HONE_RULE_RAW_TINY), 1);
-    ck_assert_double_eq((double)numfmt_scale(0, HONE_RULE_RAW_TINY), (double)FLT_MIN);
+    ck_assert_double_eq((double)numfmt_scale(1, HONE_RULE_RAW_AMAX, HONE_DTYPE_E4M3),
+                        (double)0x1.24924ap-9f);
+    ck_assert_double_eq((double)numfmt_scale(0, HONE_RULE_RAW_AMAX, HONE_DTYPE_E4M3),
+                        (double)(1e-4f / 448.0f));
+    ck_assert_double_eq((double)numfmt_scale(448, HONE_RULE_RAW_TINY, HONE_DTYPE_E4M3), 1);
+    ck_assert_double_eq((double)numfmt_scale(0, HONE_RULE_RAW_TINY, HONE_DTYPE_E4M3),
+                        (double)FLT_MIN);
 }
 END_TEST
 
@@ -151,6 +154,30 @@ START_TEST(random_groups_come_back_within_half_a_step)
 }
 END_TEST
 
+/* e2m1 by 6: a group whose largest is 6 times a power of two takes that power, and all sixteen
+ * codes come back. */
+START_TEST(nibbles_are_packed_lowest_first_under_a_scale_of_a_sixth)
+{
+    static const float magnitudes[8] = {0, 0.5f, 1, 1.5f, 2, 3, 4, 6};
+    float x[32];
+    uint8_t q[16], code;
+
+    for (size_t i = 0; i < ARRAY_LEN(x); i++) {
+        x[i] = ldexpf(i % 16 < 8 ? magnitudes[i % 8] : -magnitudes[i % 8], -9);
+    }
+    float scale = numfmt_quantise(x, 32, HONE_RULE_POW2_AMAX, HONE_DTYPE_E2M1, q, &code);
+    ck_assert_double_eq((double)scale, 0x1p-9);
+    ck_assert_uint_eq(code, 118);
+    for (size_t i = 0; i < ARRAY_LEN(q); i++) { /* low nibble first */
+        ck_assert_uint_eq(q[i], (2 * i % 16) | (2 * i + 1) % 16 << 4);
+    }
+    x[0] = 0x1.000002p2f * 1.5f * 0x1p-9f; /* just above: the next binade */
+    scale = numfmt_quantise(x, 32, HONE_RULE_POW2_AMAX, HONE_DTYPE_E2M1, q, &code);
+    ck_assert_double_eq((double)scale, 0x1p-8);
+    ck_assert_uint_eq(q[0] & 15, 5); /* 3.000001: the code of 3 */
+}
+END_TEST
+
 int main(void)
 {
     TCase *tests = tcase_create("quantise");
@@ -165,5 +192,6 @@ int main(void)
     tcase_add_loop_test(tests, zeros_stay_zero_and_their_scale_is_positive_and_finite, 0, all);
     tcase_add_loop_test(tests, a_nan_or_infinity_keeps_its_place_and_spoils_no_scale, 0, all);
     tcase_add_loop_test(tests, random_groups_come_back_within_half_a_step, 0, all);
+    tcase_add_test(tests, nibbles_are_packed_lowest_first_under_a_scale_of_a_sixth);
     return suite_run("core/quantise", tests);
 }
