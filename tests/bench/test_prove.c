@@ -1,122 +1,13 @@
 /* test_prove.c - real templates, compiled and run on the emulated GPU: what is right is proved and
  * timed, mutants of the source are refused, faults are named. */
 #include "bench/prove_parts.h"
-#include "runtime/default.h"
+#include "tests/bench/prove_fixture.h"
 #include "tests/support/suite.h"
 
 #include <check.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* What all cases share: opened once, in the parent, before Check forks. */
-static templates *all;
-static jit *compiler;
-
-typedef struct fixture {
-    device *d;
-    hone_problem problem;
-    default_choice choice;
-    plan plan;
-    compiled *code;
-    module *m;
-    prover *p;
-} fixture;
-
-/* A text with the first `old` replaced; NULL when it is not there. */
-static char *mutated(const char *text, const char *old, const char *new)
-{
-    const char *at = strstr(text, old);
-    size_t len = strlen(text) + strlen(new) + 1;
-    char *out = at != NULL ? malloc(len) : NULL;
-
-    if (out != NULL) {
-        snprintf(out, len, "%.*s%s%s", (int)(at - text), text, new, at + strlen(old));
-    }
-    return out;
-}
-
-/* Replace in the source, or in the first header that has it. The caller frees the changed text, and
- * the list. */
-static char *mutate_request(jit_request *request, const char *old, const char *new,
-                            const char ***list)
-{
-    char *text = mutated(request->source.source, old, new);
-    bool in_header = false;
-
-    *list = calloc(request->source.headers_len, sizeof **list);
-    ck_assert_ptr_nonnull(*list);
-    for (size_t i = 0; i < request->source.headers_len; i++) {
-        (*list)[i] = request->source.headers[i];
-        if (text == NULL && (text = mutated((*list)[i], old, new)) != NULL) {
-            (*list)[i] = text;
-            in_header = true;
-        }
-    }
-    ck_assert_msg(text != NULL, "the template no longer says '%s'", old);
-    if (in_header) {
-        request->source.headers = *list;
-    } else {
-        request->source.source = text;
-    }
-    return text;
-}
-
-/* `pinned` is NULL for the template's first choice; `old` is NULL for the template as it is. */
-static void fixture_open(fixture *f, const char *spec, const char *text, const char *pinned,
-                         const char *old, const char *new)
-{
-    hone_error error = {0};
-    jit_request request;
-    size_t count = 0;
-    char *source = NULL;
-    const char **list = NULL;
-
-    memset(f, 0, sizeof *f);
-    ck_assert_msg(device_open(spec, &f->d, &error) == HONE_OK, "%s", error.message);
-    ck_assert_msg(hone_problem_parse(text, &f->problem, &error) == HONE_OK, "%s", error.message);
-    ck_assert_msg(default_rank(all, &f->problem, &f->d->gpu, 0, &f->choice, 1, &count, NULL,
-                               &error) == HONE_OK,
-                  "%s", error.message);
-    ck_assert_uint_eq(count, 1);
-    if (pinned != NULL) {
-        ck_assert_int_eq(manifest_config_parse(f->choice.m, pinned, &f->choice.config, &error),
-                         HONE_OK);
-    }
-    ck_assert_int_eq(manifest_plan(f->choice.m, &f->problem, &f->d->gpu.facts, &f->choice.config,
-                                   &f->plan, &error),
-                     HONE_OK);
-    ck_assert_int_eq(
-        jit_request_plan(all, f->choice.m, &f->plan, f->d->gpu.facts.arch, &request, &error),
-        HONE_OK);
-    if (old != NULL) {
-        source = mutate_request(&request, old, new, &list);
-    }
-    ck_assert_msg(jit_compile(compiler, &request, &f->code, &error) == HONE_OK, "%s",
-                  error.message);
-    free(source);
-    free(list);
-    ck_assert_msg(module_load(f->d, &f->plan, f->code, &f->m, &error) == HONE_OK, "%s",
-                  error.message);
-    ck_assert_msg(prover_open(f->d, &f->problem, 11, &f->p, &error) == HONE_OK, "%s",
-                  error.message);
-}
-
-static void fixture_close(fixture *f)
-{
-    prover_close(f->p);
-    module_unload(f->m);
-    compiled_free(f->code);
-    device_close(f->d);
-}
-
-static void prove(fixture *f, prove_result *out)
-{
-    hone_error error = {0};
-
-    ck_assert_msg(prover_run(f->p, f->m, &f->plan, f->code, out, &error) == HONE_OK, "%s",
-                  error.message);
-}
 
 #define ONE_TOKEN                                                                                  \
     "kv_quant:tokens=1,pages=64,record_format=v41_528,record_layout=split,record_rule=pow2_amax"
@@ -143,11 +34,11 @@ static const struct {
 
 START_TEST(a_template_is_proved_and_gets_a_modelled_time)
 {
-    fixture f;
+    prove_fixture f;
     prove_result r;
 
-    fixture_open(&f, right[_i].device, right[_i].problem, NULL, NULL, NULL);
-    prove(&f, &r);
+    prove_fixture_open(&f, right[_i].device, right[_i].problem, NULL, NULL, NULL, NULL);
+    prove_fixture_run(&f, &r);
     ck_assert_msg(r.outcome == STORE_OK, "%s: %s", right[_i].problem, r.reason);
     ck_assert_int_eq(r.timer, STORE_TIMER_MODELLED);
     ck_assert(r.modelled && r.time_ns > 0.0 && r.samples_len == 1);
@@ -157,7 +48,7 @@ START_TEST(a_template_is_proved_and_gets_a_modelled_time)
     ck_assert_msg((r.ctas_run < r.ctas_total) == right[_i].sampled, "%llu of %llu CTAs",
                   (unsigned long long)r.ctas_run, (unsigned long long)r.ctas_total);
     ck_assert_uint_ge(r.ctas_run, r.ctas_total < 4 ? r.ctas_total : 4);
-    fixture_close(&f);
+    prove_fixture_close(&f);
 }
 END_TEST
 
@@ -247,53 +138,56 @@ static const struct {
 
 START_TEST(a_mutant_of_a_template_is_refused)
 {
-    fixture f;
+    prove_fixture f;
     prove_result r;
 
-    fixture_open(&f, "emu:h20", mutants[_i].problem, mutants[_i].config, mutants[_i].old,
-                 mutants[_i].new);
-    prove(&f, &r);
+    /* All faults of products are in the text of one template. */
+    prove_fixture_open(&f, "emu:h20", mutants[_i].problem,
+                       strncmp(mutants[_i].problem, "fp8_gemm", 8) == 0 ? "fp8_gemm/mma_sync"
+                                                                        : NULL,
+                       mutants[_i].config, mutants[_i].old, mutants[_i].new);
+    prove_fixture_run(&f, &r);
     ck_assert_msg(r.outcome == STORE_WRONG || r.outcome == STORE_FAULT || r.outcome == STORE_NONDET,
                   "%s: outcome %s", mutants[_i].name, store_outcome_name(r.outcome));
     ck_assert_uint_gt(strlen(r.reason), 0);
-    fixture_close(&f);
+    prove_fixture_close(&f);
 }
 END_TEST
 
 START_TEST(one_prover_serves_many_candidates)
 {
-    fixture f;
+    prove_fixture f;
     prove_result first, second;
 
-    fixture_open(&f, "emu:h20", "fp8_gemm:m=5,n=64,k=256,recipe=f32-1x128-128x128", NULL, NULL,
-                 NULL);
-    prove(&f, &first);
-    prove(&f, &second);
+    prove_fixture_open(&f, "emu:h20", "fp8_gemm:m=5,n=64,k=256,recipe=f32-1x128-128x128", NULL,
+                       NULL, NULL, NULL);
+    prove_fixture_run(&f, &first);
+    prove_fixture_run(&f, &second);
     ck_assert_int_eq(second.outcome, STORE_OK);
     ck_assert_double_eq(first.time_ns, second.time_ns);
     ck_assert_double_eq(first.verify.calc_diff, second.verify.calc_diff);
-    fixture_close(&f);
+    prove_fixture_close(&f);
 }
 END_TEST
 
 START_TEST(a_launch_that_fails_is_an_outcome_and_the_next_one_works)
 {
-    fixture f;
+    prove_fixture f;
     prove_result r;
     hone_error error = {0};
 
-    fixture_open(&f, "emu:h20", "act_quant:m=4,k=256", NULL, NULL, NULL);
+    prove_fixture_open(&f, "emu:h20", "act_quant:m=4,k=256", NULL, NULL, NULL, NULL);
     ck_assert_int_eq(f.d->driver->emu->set_launch_fault((int)f.d->ordinal, 1,
                                                         CUDA_ERROR_ILLEGAL_ADDRESS, &error),
                      HONE_OK);
-    prove(&f, &r);
+    prove_fixture_run(&f, &r);
     ck_assert_msg(r.outcome == STORE_FAULT || r.outcome == STORE_LAUNCH, "outcome %d", r.outcome);
     ck_assert_uint_gt(strlen(r.reason), 0);
     ck_assert_int_eq(f.d->driver->emu->set_launch_fault((int)f.d->ordinal, 0, 0, &error), HONE_OK);
     f.d->driver->emu->reset((int)f.d->ordinal, &error);
-    prove(&f, &r);
+    prove_fixture_run(&f, &r);
     ck_assert_msg(r.outcome == STORE_OK, "%s", r.reason);
-    fixture_close(&f);
+    prove_fixture_close(&f);
 }
 END_TEST
 
@@ -316,33 +210,11 @@ START_TEST(samples_are_distinct_and_hold_both_ends)
 }
 END_TEST
 
-static void use_build(const char *variable, const char *file)
-{
-    const char *build = getenv("HONE_BINARY_DIR");
-    char path[1024];
-
-    if (build != NULL) {
-        snprintf(path, sizeof path, "%s/%s", build, file);
-        setenv(variable, path, 0);
-    }
-}
-
 int main(void)
 {
     TCase *tests = tcase_create("prove");
-    hone_error error = {0};
-    const jit_options options = {.workers = 1, .no_cache = true};
-    jit_version version;
 
-    use_build("HONE_EMU_PATH", "emulator/libhone_emu.so");
-    use_build("HONE_WORKER", "runtime/hone-worker");
-    if (templates_open(&all, &error) != HONE_OK ||
-        jit_open(&options, &compiler, &error) != HONE_OK) {
-        fprintf(stderr, "%s\n", error.message);
-        return 1;
-    }
-    if (jit_describe(compiler, &version, &error) == HONE_ENVIRONMENT) {
-        printf("SKIP prove: %s\n", error.message);
+    if (!prove_fixture_start("prove")) {
         return 0;
     }
     tcase_add_loop_test(tests, a_template_is_proved_and_gets_a_modelled_time, 0, ARRAY_LEN(right));
@@ -351,7 +223,6 @@ int main(void)
     tcase_add_test(tests, a_launch_that_fails_is_an_outcome_and_the_next_one_works);
     tcase_add_test(tests, samples_are_distinct_and_hold_both_ends);
     const int result = suite_run_here("bench/prove", tests); /* the compiler has threads */
-    jit_close(compiler);
-    templates_close(all);
+    prove_fixture_stop();
     return result;
 }

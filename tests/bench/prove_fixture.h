@@ -1,0 +1,32 @@
+/* prove_fixture.h - a candidate compiled and loaded on an emulated GPU, ready to be proved.
+ * Failures end the test. */
+#ifndef HONE_TESTS_PROVE_FIXTURE_H
+#define HONE_TESTS_PROVE_FIXTURE_H
+
+#include "bench/prove.h"
+#include "runtime/default.h"
+
+typedef struct prove_fixture {
+    device *d;
+    hone_problem problem;
+    default_choice choice;
+    plan plan;
+    compiled *code;
+    module *m;
+    prover *p;
+} prove_fixture;
+
+/* Templates and the compiler, for all tests of a suite: before Check runs, on the main thread.
+ * False without NVRTC, which is said, and ends the process with 1 when this build is at fault. */
+bool prove_fixture_start(const char *suite);
+void prove_fixture_stop(void);
+
+/* The best choice of one template (NULL: of all) by the performance model, or the config `pinned`
+ * of its template. In its source, or in the first header that has it, `old` gives way to `new`;
+ * NULL: the template as it is. */
+void prove_fixture_open(prove_fixture *f, const char *spec, const char *text, const char *template,
+                        const char *pinned, const char *old, const char *new);
+void prove_fixture_run(prove_fixture *f, prove_result *out);
+void prove_fixture_close(prove_fixture *f);
+
+#endif

@@ -1,0 +1,84 @@
+/* test_estimate.c - a manifest's estimate against the emulator's counters, for real kernels: the
+ * model must say the same by both ways, or a default would be chosen by other times than a sweep
+ * sees. */
+#include "runtime/plan_work.h"
+#include "tests/bench/prove_fixture.h"
+#include "tests/support/suite.h"
+
+#include <check.h>
+#include <math.h>
+
+/* The best config by the model, of one template, or a pinned one. */
+#define MMA_SYNC "fp8_gemm/mma_sync"
+static const struct {
+    const char *device, *problem, *template, *config;
+} kernels[] = {
+    {"emu:h20", "fp8_gemm:m=1,n=7168,k=2048,recipe=f32-1x128-128x128", MMA_SYNC, NULL},
+    {"emu:h20", "fp8_gemm:m=64,n=2112,k=7168,recipe=f32-1x128-128x128", MMA_SYNC, NULL},
+    {"emu:h20", "fp8_gemm:m=1024,n=4096,k=2048,recipe=f32-1x128-128x128", MMA_SYNC, NULL},
+    {"emu:h20", "fp8_gemm:m=256,n=1536,k=1024,recipe=f32-1x32-32x32", MMA_SYNC, NULL},
+    {"emu:h20", "fp8_gemm:m=300,n=1000,k=1024,recipe=ue8m0-1x32-1x32,out=f32", MMA_SYNC, NULL},
+    {"emu:h20", "fp8_gemm:m=33,n=136,k=320,batch=2,recipe=f32-1x128-128x128", MMA_SYNC, NULL},
+    {"emu:rtx4090", "fp8_gemm:m=2048,n=2048,k=512,recipe=f32-1x128-128x128", MMA_SYNC, NULL},
+    {"emu:rtx4090", "fp8_gemm:m=16,n=4096,k=4096,recipe=ue8m0-1x32-32x32", MMA_SYNC, NULL},
+};
+
+/* Of the time; of a pipe's own, where it takes a quarter of the time or more: ptxas drops
+ * instructions that PTX has, and CTAs at the edge do less. */
+#define TIME_TOLERANCE 0.10
+#define PIPE_TOLERANCE 0.30
+
+static double products(const hone_emu_counters *n)
+{
+    double sum = 0;
+
+    for (size_t i = 0; i < ARRAY_LEN(n->tensor_macs); i++) {
+        sum += (double)n->tensor_macs[i];
+    }
+    return sum;
+}
+
+START_TEST(estimate_and_counters_give_the_same_time)
+{
+    const char *const problem = kernels[_i].problem;
+    prove_fixture f;
+    prove_result r;
+    perf_work work;
+    perf_answer estimated;
+
+    prove_fixture_open(&f, kernels[_i].device, problem, kernels[_i].template, kernels[_i].config,
+                       NULL, NULL);
+    plan_work_estimate(&f.plan, plan_work_main(&f.plan), &f.problem, &work);
+    ck_assert_int_eq(perf_predict(&f.d->gpu, &work, &estimated, NULL), HONE_OK);
+    prove_fixture_run(&f, &r);
+    ck_assert_msg(r.outcome == STORE_OK, "%s: %s", problem, r.reason);
+    ck_assert_msg(fabs(estimated.ns / r.time_ns - 1) < TIME_TOLERANCE, "%s: %.0f ns, counted %.0f",
+                  problem, estimated.ns, r.time_ns);
+    for (int i = 0; i < PERF_LAUNCH; i++) {
+        double pipe = r.model.term_ns[i];
+        ck_assert_msg(pipe < r.time_ns / 4 ||
+                          fabs(estimated.term_ns[i] / pipe - 1) < PIPE_TOLERANCE,
+                      "%s, %s: %.0f ns, counted %.0f", problem, perf_bound_name((perf_bound)i),
+                      estimated.term_ns[i], pipe);
+    }
+    if (r.ctas_run == r.ctas_total) { /* all ran: products are known to the last one */
+        ck_assert_double_eq(products(&r.counters),
+                            (double)f.plan.estimate.macs + (double)f.plan.estimate.warpgroup_macs);
+    }
+    prove_fixture_close(&f);
+}
+END_TEST
+
+int main(void)
+{
+    TCase *tests = tcase_create("estimate");
+
+    if (!prove_fixture_start("estimate")) {
+        return 0;
+    }
+    tcase_add_loop_test(tests, estimate_and_counters_give_the_same_time, 0,
+                        (int)ARRAY_LEN(kernels));
+    const int result = suite_run_here("bench/estimate", tests); /* the compiler has threads */
+    prove_fixture_stop();
+    return result;
+}
