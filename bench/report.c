@@ -2,6 +2,7 @@
  */
 #include "bench/report.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -110,6 +111,7 @@ static int add_winner(void *context, const store_winner *winner)
     }
     row->winner = winner->id;
     row->verdict = winner->verdict;
+    row->default_ns = winner->default_ns;
     return 0;
 }
 
@@ -269,4 +271,11 @@ double report_gbytes(const report_row *row)
 double report_roof_percent(const report_row *row)
 {
     return row->time_ns > 0 ? 100 * row->roof_ns / row->time_ns : 0;
+}
+
+double report_default_percent(const report_row *row)
+{
+    bool known = row->time_ns > 0 && row->default_ns > 0;
+
+    return known ? 100 * (row->default_ns / row->time_ns - 1) : (double)NAN;
 }

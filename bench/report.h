@@ -16,6 +16,7 @@ typedef struct report_row {
     uint64_t winner;
     int32_t verdict, timer;
     double time_ns, flop, bytes, roof_ns;
+    double default_ns; /* of the analytical default, by the same timer; 0: not known */
     double cosine, rel_fro, calc_diff, max_err_ratio;
     uint32_t checked_ctas;
     int32_t registers, shared_bytes, spill_bytes;
@@ -67,5 +68,8 @@ hone_status report_print_json(const report *r, FILE *to, hone_error *error);
 double report_tflops(const report_row *row);
 double report_gbytes(const report_row *row);
 double report_roof_percent(const report_row *row);
+/* How much longer the analytical default takes than the winner, in percent; NAN when it is not
+ * known. */
+double report_default_percent(const report_row *row);
 
 #endif

@@ -3,12 +3,21 @@
 #include "bench/report.h"
 
 #include <jansson.h>
+#include <math.h>
+
+/* How far the default is; null when it is not known. */
+static json_t *default_json(const report_row *row)
+{
+    double percent = report_default_percent(row);
+
+    return isnan(percent) ? json_null() : json_real(percent);
+}
 
 static json_t *row_json(const report_row *row)
 {
     return json_pack("{s:s, s:I, s:s, s:s, s:s, s:f, s:s, s:b, s:f, s:f, s:f, s:s, s:f, s:f, s:f, "
                      "s:f, s:i, s:i, s:i, "
-                     "s:i, s:f, s:I, s:I}",
+                     "s:i, s:f, s:I, s:I, s:o}",
                      "problem", row->problem, "winner", (json_int_t)row->winner, "verdict",
                      store_verdict_name(row->verdict), "template", row->template_name, "config",
                      row->config, "time_ns", row->time_ns, "timer", store_timer_name(row->timer),
@@ -19,7 +28,7 @@ static json_t *row_json(const report_row *row)
                      "checked_ctas", (int)row->checked_ctas, "registers", (int)row->registers,
                      "shared_bytes", (int)row->shared_bytes, "spill_bytes", (int)row->spill_bytes,
                      "compile_ms", row->compile_ms, "tried", (json_int_t)row->tried, "proved",
-                     (json_int_t)row->proved);
+                     (json_int_t)row->proved, "default_percent", default_json(row));
 }
 
 static json_t *rows_json(const report_device *device)

@@ -12,7 +12,9 @@ enum { REASONS_SHOWN = 8 };
 typedef struct timer_sum {
     uint64_t rows;
     double log_roof;
-    double least, most; /* % of roof */
+    double least, most;                /* % of roof */
+    uint64_t defaults;                 /* rows whose default is known */
+    double log_default, worst_default; /* its time over the winner's; % */
 } timer_sum;
 
 static void print_header(const report_device *device, FILE *to)
@@ -61,6 +63,17 @@ static void print_rate(const report_row *row, FILE *to)
     }
 }
 
+static void print_default(const report_row *row, FILE *to)
+{
+    double percent = report_default_percent(row);
+
+    if (isnan(percent)) {
+        fputs(" default not timed", to);
+    } else {
+        fprintf(to, " default %+6.1f %%  ", percent);
+    }
+}
+
 static void print_row(const report_row *row, FILE *to, bool details)
 {
     char problem[512];
@@ -76,6 +89,7 @@ static void print_row(const report_row *row, FILE *to, bool details)
     } else {
         fputs(" bytes equal         ", to);
     }
+    print_default(row, to);
     fprintf(to, " %3d regs %6d B shared %d B spilled, %s of %llu proved\n", row->registers,
             row->shared_bytes, row->spill_bytes, store_verdict_name(row->verdict),
             (unsigned long long)row->proved);
@@ -86,8 +100,14 @@ static void print_row(const report_row *row, FILE *to, bool details)
 
 static void add_to_sum(timer_sum *sum, const report_row *row)
 {
-    double roof = report_roof_percent(row);
+    double roof = report_roof_percent(row), behind = report_default_percent(row);
 
+    if (!isnan(behind)) {
+        sum->log_default += log1p(behind / 100);
+        sum->worst_default =
+            sum->defaults == 0 || behind > sum->worst_default ? behind : sum->worst_default;
+        sum->defaults++;
+    }
     if (roof <= 0) {
         return;
     }
@@ -95,6 +115,22 @@ static void add_to_sum(timer_sum *sum, const report_row *row)
     sum->most = roof > sum->most ? roof : sum->most;
     sum->log_roof += log(roof);
     sum->rows++;
+}
+
+static void print_mean(const timer_sum *sum, int32_t timer, FILE *to)
+{
+    if (sum->rows > 0) {
+        fprintf(to, "\n%s times: %llu winners, geometric mean %.1f%% of roof (%.1f to %.1f)\n",
+                store_timer_name(timer), (unsigned long long)sum->rows,
+                exp(sum->log_roof / (double)sum->rows), sum->least, sum->most);
+    }
+    if (sum->defaults > 0) {
+        fprintf(to,
+                "%s times: the default without tuning is %.1f %% behind in the geometric mean of "
+                "%llu, %.1f %% at worst\n",
+                store_timer_name(timer), 100 * expm1(sum->log_default / (double)sum->defaults),
+                (unsigned long long)sum->defaults, sum->worst_default);
+    }
 }
 
 static void print_means(const report_device *device, FILE *to)
@@ -108,12 +144,7 @@ static void print_means(const report_device *device, FILE *to)
         }
     }
     for (int32_t timer = 0; timer <= STORE_TIMER_MODELLED; timer++) {
-        if (sums[timer].rows > 0) {
-            fprintf(to, "\n%s times: %llu winners, geometric mean %.1f%% of roof (%.1f to %.1f)\n",
-                    store_timer_name(timer), (unsigned long long)sums[timer].rows,
-                    exp(sums[timer].log_roof / (double)sums[timer].rows), sums[timer].least,
-                    sums[timer].most);
-        }
+        print_mean(&sums[timer], timer, to);
     }
 }
 

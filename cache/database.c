@@ -25,6 +25,7 @@
 struct database {
     sqlite3 *db;
     database_mode mode;
+    int version;             /* of the file's schema; 0: empty */
     uint64_t jitter;         /* state of a small generator */
     int64_t wait_since_ms;   /* when the present wait began */
     int64_t cpu_deadline_ms; /* 0: none */
@@ -122,6 +123,11 @@ const char *database_path(const database *d)
     return d->path;
 }
 
+int database_version(const database *d)
+{
+    return d->version;
+}
+
 static hone_status read_int(database *d, const char *sql, int *out, hone_error *error)
 {
     hone_status status = HONE_OK;
@@ -165,7 +171,8 @@ static void defend(database *d)
 }
 
 /* Every object's text must be ours, in our order, and nothing else be there. */
-static hone_status compare_schema(database *d, const database_schema *schema, hone_error *error)
+static hone_status compare_schema(database *d, const database_schema *schema, size_t len,
+                                  hone_error *error)
 {
     hone_status status = HONE_OK;
     sqlite3_stmt *statement = NULL;
@@ -180,14 +187,14 @@ static hone_status compare_schema(database *d, const database_schema *schema, ho
             break;
         }
         const char *text = (const char *)sqlite3_column_text(statement, 0);
-        if (seen == schema->len || text == NULL || strcmp(text, schema->statements[seen]) != 0) {
+        if (seen == len || text == NULL || strcmp(text, schema->statements[seen]) != 0) {
             status = status_set(error, HONE_STORE_FOREIGN, d->path, 0,
                                 "its schema is not ours; give another file name");
             goto done;
         }
         seen++;
     }
-    if (seen != schema->len) {
+    if (seen != len) {
         status =
             status_set(error, HONE_STORE_FOREIGN, d->path, 0, "parts of the schema are missing");
     }
@@ -196,12 +203,14 @@ done:
     return status;
 }
 
-static hone_status create_schema(database *d, const database_schema *schema, hone_error *error)
+/* Add what versions after d->version have; 0: the file is empty. */
+static hone_status extend_schema(database *d, const database_schema *schema, hone_error *error)
 {
     hone_status status = HONE_OK;
+    size_t first = d->version == 0 ? 0 : schema->lens[d->version - 1];
     char pragma[96];
 
-    for (size_t i = 0; i < schema->len; i++) {
+    for (size_t i = first; i < schema->lens[schema->version - 1]; i++) {
         TRY(database_exec(d, schema->statements[i], error));
     }
     snprintf(pragma, sizeof pragma, "PRAGMA application_id=%d; PRAGMA user_version=%d",
@@ -211,9 +220,9 @@ done:
     return status;
 }
 
-/* Tell our file from others. An empty one has no objects, no id and no version. */
-static hone_status identify(database *d, const database_schema *schema, bool *empty,
-                            hone_error *error)
+/* Tell our file from others, and set d->version. An empty one has no objects, no id and no version.
+ */
+static hone_status identify(database *d, const database_schema *schema, hone_error *error)
 {
     hone_status status = HONE_OK;
     int id = 0, version = 0, objects = 0;
@@ -221,45 +230,45 @@ static hone_status identify(database *d, const database_schema *schema, bool *em
     TRY(read_int(d, "PRAGMA application_id", &id, error));
     TRY(read_int(d, "PRAGMA user_version", &version, error));
     TRY(read_int(d, "SELECT count(*) FROM sqlite_schema", &objects, error));
-    *empty = objects == 0 && id == 0 && version == 0;
-    if (*empty) {
+    if (objects == 0 && id == 0 && version == 0) {
+        d->version = 0;
         return HONE_OK;
     }
     if (id != schema->application_id) {
         return status_set(error, HONE_STORE_FOREIGN, d->path, 0,
                           "application id %08x is not ours; give another file name", (unsigned)id);
     }
-    if (version != schema->version) {
+    if (version < 1 || version > schema->version) {
         return status_set(error, HONE_STORE_FOREIGN, d->path, 0,
-                          "schema version %d, this hone knows %d; use a hone that is as new",
+                          "schema version %d, this hone knows 1 to %d; use a hone that is as new",
                           version, schema->version);
     }
-    TRY(compare_schema(d, schema, error));
+    TRY(compare_schema(d, schema, schema->lens[version - 1], error));
+    d->version = version;
 done:
     return status;
 }
 
 /* Identity as of one moment: between separate reads another process may make the schema. */
-static hone_status identify_at_once(database *d, const database_schema *schema, bool *empty,
-                                    hone_error *error)
+static hone_status identify_at_once(database *d, const database_schema *schema, hone_error *error)
 {
     hone_status status = HONE_OK;
 
     TRY(database_exec(d, "BEGIN", error));
-    status = identify(d, schema, empty, error);
+    status = identify(d, schema, error);
     sqlite3_exec(d->db, "ROLLBACK", NULL, NULL, NULL); /* nothing was written */
 done:
     return status;
 }
 
-/* Identity, or the schema made by whoever gets the lock first. */
+/* Identity, or the schema made or brought up to date by whoever gets the lock first. */
 static hone_status identify_or_create(database *d, const database_schema *schema, hone_error *error)
 {
     hone_status status = HONE_OK;
-    bool empty = false, begun = false;
+    bool begun = false;
 
-    TRY(identify_at_once(d, schema, &empty, error));
-    if (!empty) {
+    TRY(identify_at_once(d, schema, error));
+    if (d->version == schema->version || (d->version > 0 && d->mode == DATABASE_READ)) {
         return HONE_OK;
     }
     if (d->mode == DATABASE_READ) {
@@ -267,12 +276,13 @@ static hone_status identify_or_create(database *d, const database_schema *schema
     }
     TRY(database_exec(d, "BEGIN IMMEDIATE", error));
     begun = true;
-    TRY(identify(d, schema, &empty, error)); /* another process may have been faster */
-    if (empty) {
-        TRY(create_schema(d, schema, error));
+    TRY(identify(d, schema, error)); /* another process may have been faster */
+    if (d->version < schema->version) {
+        TRY(extend_schema(d, schema, error));
     }
     TRY(database_exec(d, "COMMIT", error));
     begun = false;
+    d->version = schema->version;
 done:
     if (begun) {
         sqlite3_exec(d->db, "ROLLBACK", NULL, NULL, NULL);

@@ -8,11 +8,11 @@
 #include <stdbool.h>
 
 /* What a file of ours looks like: each statement is the exact text of one object in sqlite_schema.
- */
+ * Versions only add objects: version v has the first lens[v - 1] statements. */
 typedef struct database_schema {
-    int application_id, version;
+    int application_id, version; /* version: the newest */
     const char *const *statements;
-    size_t len;
+    const size_t *lens;
 } database_schema;
 
 typedef enum database_mode {
@@ -25,7 +25,8 @@ typedef enum database_mode {
 typedef struct database database;
 
 /* Order matters here and is that of reliability.md 4: trust, limits, defences, identity, schema,
- * then journal mode. HONE_STORE_FOREIGN for a file of another kind, schema or newer version. The
+ * then journal mode. HONE_STORE_FOREIGN for a file of another kind, schema or newer version. Who
+ * writes brings an older version up to date, in one transaction; who reads takes it as it is. The
  * caller closes *out. */
 hone_status database_open(const char *path, database_mode mode, const database_schema *schema,
                           database **out, hone_error *error);
@@ -34,6 +35,8 @@ void database_close(database *d);
 
 sqlite3 *database_handle(database *d);
 const char *database_path(const database *d);
+/* Of the file's schema as it was opened. */
+int database_version(const database *d);
 
 /* Run statements without results. */
 hone_status database_exec(database *d, const char *sql, hone_error *error);

@@ -28,7 +28,8 @@ static const char *const statements[] = {
     "CREATE TABLE uses(id INTEGER PRIMARY KEY, bytes INTEGER NOT NULL, used_ms INTEGER NOT NULL)"
     " STRICT",
 };
-static const database_schema schema = {APPLICATION_ID, 1, statements, ARRAY_LEN(statements)};
+static const size_t schema_lens[] = {ARRAY_LEN(statements)};
+static const database_schema schema = {APPLICATION_ID, 1, statements, schema_lens};
 
 struct kernel_cache {
     pthread_mutex_t lock; /* of all below; never held while something is made */

@@ -14,10 +14,8 @@
 
 /* "hone" in a file's header: told by file(1) and by us. */
 #define APPLICATION_ID 0x686f6e65
-#define SCHEMA_VERSION 1
 
-/* Compared text by text when a file is opened: a change here needs a new version and a migration.
- */
+/* Compared text by text when a file is opened: none may change, and new ones are a new version. */
 static const char *const statements[] = {
     "CREATE TABLE sweeps(id INTEGER PRIMARY KEY, command TEXT NOT NULL, nvrtc TEXT NOT NULL,"
     " driver INTEGER NOT NULL, seed INTEGER NOT NULL, pid INTEGER NOT NULL, started INTEGER NOT "
@@ -50,13 +48,18 @@ static const char *const statements[] = {
     " digest BLOB NOT NULL, UNIQUE(problem, device)) STRICT",
     "CREATE TABLE generations(number INTEGER PRIMARY KEY, created_ms INTEGER NOT NULL,"
     " content BLOB NOT NULL, packed BLOB NOT NULL, digest BLOB NOT NULL) STRICT",
+    "CREATE TABLE defaults(id INTEGER PRIMARY KEY, problem INTEGER NOT NULL, device INTEGER NOT "
+    "NULL,"
+    " candidate INTEGER NOT NULL, digest BLOB NOT NULL, UNIQUE(problem, device)) STRICT",
 };
+
+static const size_t versions[] = {6, ARRAY_LEN(statements)};
 
 const database_schema store_schema = {
     .application_id = APPLICATION_ID,
-    .version = SCHEMA_VERSION,
+    .version = ARRAY_LEN(versions),
     .statements = statements,
-    .len = ARRAY_LEN(statements),
+    .lens = versions,
 };
 
 static const char *const sql[] = {

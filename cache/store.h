@@ -195,6 +195,11 @@ hone_status store_flush(store *s, hone_error *error);
 hone_status store_winner_set(store *s, int64_t problem, int64_t device, int64_t candidate,
                              int32_t verdict, hone_error *error);
 
+/* Note which `ok` candidate the analytical default is: what is served where nothing was tuned.
+ * Replaces the one before. */
+hone_status store_default_set(store *s, int64_t problem, int64_t device, int64_t candidate,
+                              hone_error *error);
+
 /* Pack all winners into a new generation, what hone_open reads, and commit it. No change of winners
  * gives no new generation. Older generations but the last two are dropped. */
 hone_status store_pack(store *s, uint64_t *number, hone_error *error);
@@ -234,6 +239,7 @@ typedef struct store_winner {
     uint64_t id;       /* winner id, as hone_choice.winner */
     int32_t verdict;   /* store_verdict */
     int64_t chosen_ms; /* Unix time */
+    double default_ns; /* the analytical default's time by the same timer; 0: not known */
     store_row row;     /* the candidate */
 } store_winner;
 

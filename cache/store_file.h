@@ -16,6 +16,7 @@
       "INSERT OR REPLACE INTO candidates VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?"               \
       ",?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)")                                                     \
     X(PUT_WINNER, "INSERT OR REPLACE INTO winners VALUES(?,?,?,?,?,?,?)")                          \
+    X(PUT_DEFAULT, "INSERT OR REPLACE INTO defaults VALUES(?,?,?,?,?)")                            \
     X(PUT_GENERATION, "INSERT OR REPLACE INTO generations VALUES(?,?,?,?,?)")                      \
     X(GET_SWEEP, "SELECT * FROM sweeps WHERE id=?")                                                \
     X(GET_PROBLEM, "SELECT * FROM problems WHERE id=?")                                            \
@@ -27,6 +28,7 @@
     X(FIND_CANDIDATE, "SELECT * FROM candidates WHERE problem=? AND device=? AND template=?"       \
                       " AND config=?")                                                             \
     X(FIND_WINNER, "SELECT * FROM winners WHERE problem=? AND device=?")                           \
+    X(FIND_DEFAULT, "SELECT * FROM defaults WHERE problem=? AND device=?")                         \
     X(LIST_CANDIDATES, "SELECT * FROM candidates WHERE (?1=0 OR problem=?1)"                       \
                        " AND (?2=0 OR device=?2) AND (?3=0 OR sweep=?3) AND (?4=0 OR id=?4)"       \
                        " AND (?5=0 OR outcome=?5) ORDER BY id")                                    \
@@ -38,6 +40,7 @@
     X(NEXT_DEVICE, "SELECT coalesce(max(id),0)+1 FROM devices")                                    \
     X(NEXT_CANDIDATE, "SELECT coalesce(max(id),0)+1 FROM candidates")                              \
     X(NEXT_WINNER, "SELECT coalesce(max(id),0)+1 FROM winners")                                    \
+    X(NEXT_DEFAULT, "SELECT coalesce(max(id),0)+1 FROM defaults")                                  \
     X(NEXT_GENERATION, "SELECT coalesce(max(number),0)+1 FROM generations")                        \
     X(LIST_GENERATIONS, "SELECT * FROM generations ORDER BY number DESC")                          \
     X(DROP_GENERATIONS, "DELETE FROM generations WHERE number<=?-2")
@@ -57,7 +60,11 @@ enum {
     STORE_CANDIDATE_COLUMNS = 36,
     STORE_WINNER_COLUMNS = 7,
     STORE_GENERATION_COLUMNS = 5,
+    STORE_DEFAULT_COLUMNS = 5,
 };
+
+/* The first version of the schema that has the table `defaults`. */
+enum { STORE_VERSION_DEFAULTS = 2 };
 
 struct store {
     database *file;
@@ -114,6 +121,14 @@ hone_status store_load_device(store *s, int64_t id, bool *found, hone_error *err
  * *out live until the statement's next step and the handle's next visit. */
 hone_status store_row_read(store *s, sqlite3_stmt *statement, store_row *out, bool *intact,
                            hone_error *error);
+
+/* Refuse a candidate that is not an `ok` one of this problem and device. */
+hone_status store_require_ok(store *s, int64_t problem, int64_t device, int64_t candidate,
+                             hone_error *error);
+
+/* Time and timer of a problem's analytical default on a device; *ns = 0 when it is not known. */
+hone_status store_default_time(store *s, int64_t problem, int64_t device, double *ns,
+                               int32_t *timer, hone_error *error);
 
 /* Whether the sweep's process still runs and has not ended the sweep. */
 hone_status store_sweep_alive(store *s, int64_t id, bool *alive, hone_error *error);

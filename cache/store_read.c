@@ -52,11 +52,14 @@ static hone_status read_winner(store *s, sqlite3_stmt *statement, store_winner *
     int64_t problem = sqlite3_column_int64(statement, 1);
     int64_t device = sqlite3_column_int64(statement, 2);
     int64_t id = sqlite3_column_int64(statement, 3);
+    int32_t timer = STORE_TIMER_NONE;
 
     *intact = row_intact(statement, "winners", 0, STORE_WINNER_COLUMNS);
     if (!*intact) {
         return HONE_OK;
     }
+    /* First: the winner's row stays in the handle. */
+    TRY(store_default_time(s, problem, device, &out->default_ns, &timer, error));
     out->id = (uint64_t)sqlite3_column_int64(statement, 0);
     out->verdict = sqlite3_column_int(statement, 4);
     out->chosen_ms = sqlite3_column_int64(statement, 5);
@@ -64,6 +67,7 @@ static hone_status read_winner(store *s, sqlite3_stmt *statement, store_winner *
     if (*intact) {
         TRY(store_row_read(s, *candidate, &out->row, intact, error));
     }
+    out->default_ns = *intact && out->row.result.timer == timer ? out->default_ns : 0;
     *intact = *intact && out->row.id == id && out->row.problem == problem &&
               out->row.device == device && out->row.result.outcome == STORE_OK;
 done:
@@ -98,19 +102,14 @@ done:
     return status;
 }
 
-/* Refuse what cannot be served. */
-static hone_status check_winner(store *s, int64_t problem, int64_t device, int64_t candidate,
-                                int32_t verdict, hone_error *error)
+hone_status store_require_ok(store *s, int64_t problem, int64_t device, int64_t candidate,
+                             hone_error *error)
 {
     hone_status status = HONE_OK;
     sqlite3_stmt *statement = NULL;
     bool found = false;
     store_row row;
 
-    if (verdict < STORE_VERDICT_CLEAR || verdict > STORE_VERDICT_DEFAULT) {
-        return status_set(error, HONE_BAD_ARGUMENT, store_path(s), 0, "verdict %d is none",
-                          verdict);
-    }
     TRY(store_query(s, STORE_SQL_GET_CANDIDATE, &candidate, 1, &statement, &found, error));
     if (found) {
         TRY(store_row_read(s, statement, &row, &found, error));
@@ -135,7 +134,11 @@ hone_status store_winner_set(store *s, int64_t problem, int64_t device, int64_t 
     int64_t id = 0;
     bool found = false;
 
-    TRY(check_winner(s, problem, device, candidate, verdict, error));
+    if (verdict < STORE_VERDICT_CLEAR || verdict > STORE_VERDICT_DEFAULT) {
+        return status_set(error, HONE_BAD_ARGUMENT, store_path(s), 0, "verdict %d is none",
+                          verdict);
+    }
+    TRY(store_require_ok(s, problem, device, candidate, error));
     TRY(store_query(s, STORE_SQL_FIND_WINNER, place, 2, &statement, &found, error));
     if (found && row_intact(statement, "winners", 0, STORE_WINNER_COLUMNS)) {
         id = sqlite3_column_int64(statement, 0);
@@ -205,7 +208,7 @@ hone_status store_check(store *s, store_health *out, hone_error *error)
 {
     hone_status status = HONE_OK;
     store_health h = {0};
-    uint64_t generations = 0;
+    uint64_t generations = 0, defaults = 0;
     int64_t next = 0;
     const struct {
         const char *table;
@@ -218,9 +221,11 @@ hone_status store_check(store *s, store_health *out, hone_error *error)
         {"candidates", STORE_CANDIDATE_COLUMNS, &h.candidates},
         {"winners", STORE_WINNER_COLUMNS, &h.winners},
         {"generations", STORE_GENERATION_COLUMNS, &generations},
+        {"defaults", STORE_DEFAULT_COLUMNS, &defaults}, /* last: an old file lacks it */
     };
+    size_t len = ARRAY_LEN(tables) - (database_version(s->file) < STORE_VERSION_DEFAULTS ? 1 : 0);
 
-    for (size_t i = 0; i < ARRAY_LEN(tables); i++) {
+    for (size_t i = 0; i < len; i++) {
         TRY(check_table(s, tables[i].table, tables[i].columns, tables[i].rows, &h.quarantined,
                         error));
     }

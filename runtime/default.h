@@ -10,6 +10,9 @@
 #include "models/perf.h"
 #include "templates/manifest.h"
 
+/* How many of the best serving tries: one that ptxas speaks against gives way to the next. */
+#define DEFAULT_TRIES 4
+
 typedef struct default_choice {
     const manifest *m; /* borrowed from the templates */
     config config;

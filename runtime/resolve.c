@@ -8,8 +8,7 @@
 
 /* Larger tuned sizes that are tried when the config of a smaller one is not legal at the true
  * shape. */
-#define NEAR_TRIES    4
-#define DEFAULT_TRIES 4
+#define NEAR_TRIES 4
 
 int serving_rank(const hone_runtime *rt, const generation_winner *winner)
 {

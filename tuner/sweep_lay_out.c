@@ -143,30 +143,107 @@ done:
     return status;
 }
 
+static hone_status add_task(sweep *s, size_t index, const candidate *c, bool *made,
+                            hone_error *error)
+{
+    hone_status status = HONE_OK;
+    sweep_task *task = NULL;
+    bool added = false;
+
+    TRY(candidate_set_add(&s->known, c, &added, error));
+    TRY(make_task(s, index, c, &task, error));
+    *made = task != NULL;
+    if (task != NULL) {
+        sweep_push(&s->waiting, task);
+        s->groups[index].open++;
+    }
+done:
+    return status;
+}
+
+static bool is_same(const candidate *c, const default_choice *choice)
+{
+    return c->m == choice->m && memcmp(&c->config, &choice->config, sizeof c->config) == 0;
+}
+
+/* The analytical default first, whatever the strategy thinks of it; then the strategy's, as many as
+ * before. */
 static hone_status make_tasks(sweep *s, size_t index, const candidate *list, size_t len,
                               hone_error *error)
 {
     hone_status status = HONE_OK;
     sweep_group *group = &s->groups[index];
+    const default_choice *first = group->defaults;
+    size_t left = group->defaults_len > 0 && len > 0 ? len - 1 : len;
+    bool made = false;
 
-    for (size_t i = 0; i < len; i++) {
-        sweep_task *task = NULL;
-        bool added = false;
-        TRY(candidate_set_add(&s->known, &list[i], &added, error));
-        TRY(make_task(s, index, &list[i], &task, error));
-        if (task != NULL) {
-            sweep_push(&s->waiting, task);
-            group->open++;
-        }
+    if (group->defaults_len > 0) {
+        const candidate c = {first->m, first->config};
+        group->defaults_tried = 1;
+        TRY(add_task(s, index, &c, &made, error));
     }
-    if (len > 0) {
-        group->anchor_template = manifest_name(list[0].m);
-        TRY(manifest_config_format(list[0].m, &list[0].config, group->anchor_config,
-                                   sizeof group->anchor_config, error));
+    for (size_t i = 0; i < len && left > 0; i++) {
+        if (group->defaults_len == 0 || !is_same(&list[i], first)) {
+            TRY(add_task(s, index, &list[i], &made, error));
+            left--;
+        }
     }
     snprintf(group->reason, sizeof group->reason, "every candidate was rejected");
     if (len == 0) {
         TRY(say_unserved(s, group, error));
+    }
+done:
+    return status;
+}
+
+size_t sweep_default_index(const sweep_group *group, const char *template_name, const char *text)
+{
+    for (size_t i = 0; i < group->defaults_len; i++) {
+        const default_choice *d = &group->defaults[i];
+        char own[SWEEP_CONFIG_BYTES];
+        if (strcmp(manifest_name(d->m), template_name) == 0 &&
+            manifest_config_format(d->m, &d->config, own, sizeof own, NULL) == HONE_OK &&
+            strcmp(own, text) == 0) {
+            return i;
+        }
+    }
+    return DEFAULT_TRIES;
+}
+
+/* The rows of a problem that are right: is one of the defaults tried so far among them? */
+typedef struct defaults_seen {
+    const sweep *s;
+    const sweep_group *group;
+    bool proved;
+} defaults_seen;
+
+static int see_default(void *context, const store_row *row)
+{
+    defaults_seen *seen = context;
+
+    seen->proved = sweep_is_current(seen->s, row) &&
+                   sweep_default_index(seen->group, row->template_name, row->config) <
+                       seen->group->defaults_tried;
+    return seen->proved;
+}
+
+hone_status sweep_next_default(sweep *s, size_t index, bool *made, hone_error *error)
+{
+    hone_status status = HONE_OK;
+    sweep_group *group = &s->groups[index];
+    const store_filter right = {.problem = group->id, .device = s->device, .outcome = STORE_OK};
+    defaults_seen seen = {.s = s, .group = group};
+
+    *made = false;
+    while (!*made && group->defaults_tried < group->defaults_len) {
+        TRY(store_candidates(s->o->store, &right, see_default, &seen, error));
+        if (seen.proved) {
+            break;
+        }
+        const default_choice *next = &group->defaults[group->defaults_tried++];
+        const candidate c = {next->m, next->config};
+        TRY(add_task(s, index, &c, made, error));
+        s->total += *made;
     }
 done:
     return status;
@@ -195,6 +272,8 @@ hone_status sweep_lay_out(sweep *s, size_t index, hone_error *error)
         s->summary.winners++;
         return HONE_OK;
     }
+    TRY(default_rank(s->o->templates, group->problem, &s->o->device->gpu, 0, group->defaults,
+                     DEFAULT_TRIES, &group->defaults_len, NULL, error));
     TRY(strategy_collect(s->o->strategy, &p, &list, &len, error));
     TRY(make_tasks(s, index, list, len, error));
     s->total = s->total - expected + group->open;

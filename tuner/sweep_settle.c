@@ -73,7 +73,6 @@ static int add_entry(void *context, const store_row *row)
     char **texts = &e->texts[2 * e->len];
     texts[0] = strdup(row->template_name);
     texts[1] = strdup(row->config);
-    const sweep_group *g = e->group;
     e->failed = texts[0] == NULL || texts[1] == NULL;
     e->list[e->len++] = (winner_entry){
         .candidate = row->id,
@@ -82,11 +81,27 @@ static int add_entry(void *context, const store_row *row)
         .shared_bytes = row->result.shared_bytes,
         .template_name = texts[0],
         .config = texts[1],
-        .anchor = g->anchor_template != NULL &&
-                  strcmp(g->anchor_template, row->template_name) == 0 &&
-                  strcmp(g->anchor_config, row->config) == 0,
     };
     return e->failed;
+}
+
+/* The anchor is the best default that is among the entries: NULL when none is. */
+static winner_entry *mark_anchor(entries *e)
+{
+    winner_entry *anchor = NULL;
+    size_t best = DEFAULT_TRIES;
+
+    for (size_t i = 0; i < e->len; i++) {
+        size_t at = sweep_default_index(e->group, e->list[i].template_name, e->list[i].config);
+        if (at < best) {
+            best = at;
+            anchor = &e->list[i];
+        }
+    }
+    if (anchor != NULL) {
+        anchor->anchor = true;
+    }
+    return anchor;
 }
 
 static int mark_incumbent(void *context, const store_winner *winner)
@@ -118,9 +133,13 @@ static hone_status choose(sweep *s, sweep_group *group, hone_error *error)
         goto done;
     }
     TRY(store_winners(s->o->store, &any, mark_incumbent, &e, error));
+    const winner_entry *anchor = mark_anchor(&e);
     TRY(winner_choose(e.list, e.len, &index, &verdict, error));
     TRY(store_winner_set(s->o->store, group->id, s->device, e.list[index].candidate, verdict,
                          error));
+    if (anchor != NULL) {
+        TRY(store_default_set(s->o->store, group->id, s->device, anchor->candidate, error));
+    }
     group->has_winner = true;
 done:
     clear_entries(&e);
@@ -152,7 +171,12 @@ hone_status sweep_settle(sweep *s, size_t index, hone_error *error)
 {
     hone_status status = HONE_OK;
     sweep_group *group = &s->groups[index];
+    bool more = false;
 
+    TRY(sweep_next_default(s, index, &more, error));
+    if (more) {
+        return sweep_begin(s, error); /* settled when that one is finished */
+    }
     TRY(settle_flawed(s, group, error));
     /* Nothing new was tried: the winner stands, and the store is not written. */
     if (!group->has_winner || s->id != 0) {

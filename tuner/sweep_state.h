@@ -2,6 +2,7 @@
 #ifndef HONE_TUNER_SWEEP_STATE_H
 #define HONE_TUNER_SWEEP_STATE_H
 
+#include "runtime/default.h"
 #include "tuner/candidate_set.h"
 #include "tuner/sweep.h"
 
@@ -32,11 +33,13 @@ typedef struct sweep_group {
     uint64_t finished;      /* rows that an earlier sweep finished with these templates */
     bool has_winner, again; /* again: a row was left in flight */
     bool laid_out, ended;
-    size_t open;                            /* tasks that are not finished */
-    uint64_t proved;                        /* candidates that are `ok`, of all sweeps */
-    sweep_queue flawed;                     /* kept back until the others are known */
-    char anchor_config[SWEEP_CONFIG_BYTES]; /* of the analytical default, "" when there is none */
-    const char *anchor_template;
+    size_t open;        /* tasks that are not finished */
+    uint64_t proved;    /* candidates that are `ok`, of all sweeps */
+    sweep_queue flawed; /* kept back until the others are known */
+    /* What serving would fall back to, best first; the first of them that is right is the
+     * analytical default, which a winner is compared with. */
+    default_choice defaults[DEFAULT_TRIES];
+    size_t defaults_len, defaults_tried;
     char reason[200]; /* last cause of a rejection, for a problem without a winner */
 } sweep_group;
 
@@ -65,6 +68,12 @@ hone_status sweep_recall(sweep *s, hone_error *error);
 /* Make the tasks of a problem. A problem with nothing to do is ended. */
 hone_status sweep_lay_out(sweep *s, size_t group, hone_error *error);
 
+/* Make the task of the next of a problem's defaults and queue it, unless one of those tried is
+ * right. *made = false when none is left to do. */
+hone_status sweep_next_default(sweep *s, size_t group, bool *made, hone_error *error);
+/* Which of the problem's defaults a template and a config's text are; DEFAULT_TRIES when none. */
+size_t sweep_default_index(const sweep_group *group, const char *template_name, const char *text);
+
 /* Begin the store's sweep and start the compiler, once there is something to do. */
 hone_status sweep_begin(sweep *s, hone_error *error);
 
@@ -77,8 +86,8 @@ hone_status sweep_prove(sweep *s, sweep_task *task, hone_error *error);
 hone_status sweep_record(sweep *s, const sweep_task *task, int32_t outcome, const char *reason,
                          hone_error *error);
 
-/* All tasks of a problem are finished: try what was kept back if nothing else won, choose the
- * winner. */
+/* All tasks of a problem are finished: make one of the next default when the one before is not
+ * right, else try what was kept back if nothing else won, choose the winner. */
 hone_status sweep_settle(sweep *s, size_t group, hone_error *error);
 
 /* Tell progress; notes when the caller wants to stop. */

@@ -22,18 +22,20 @@ static const struct {
     int32_t outcome, timer;
     const char *reason;
     double time_ns, flop, roof_ns;
-    bool wins;
+    bool wins, is_default;
 } candidates[] = {
     {"fp8_gemm:m=64,n=256,k=512,recipe=f32-1x128-128x128", "block_m=64", STORE_OK,
-     STORE_TIMER_EVENTS, "", 2000, 2.0 * 64 * 256 * 512, 1000, true},
+     STORE_TIMER_EVENTS, "", 2000, 2.0 * 64 * 256 * 512, 1000, true, false},
     {"fp8_gemm:m=64,n=256,k=512,recipe=f32-1x128-128x128", "block_m=16", STORE_WRONG,
-     STORE_TIMER_NONE, "element 3\033[31m differs", 0, 0, 0, false},
+     STORE_TIMER_NONE, "element 3\033[31m differs", 0, 0, 0, false, false},
     {"fp8_gemm:m=16,n=256,k=512,recipe=f32-1x128-128x128", "block_m=16", STORE_OK,
-     STORE_TIMER_MODELLED, "", 4000, 2.0 * 16 * 256 * 512, 1000, true},
+     STORE_TIMER_MODELLED, "", 4000, 2.0 * 16 * 256 * 512, 1000, true, false},
+    {"fp8_gemm:m=16,n=256,k=512,recipe=f32-1x128-128x128", "block_m=32", STORE_OK,
+     STORE_TIMER_MODELLED, "", 4500, 2.0 * 16 * 256 * 512, 1000, false, true},
     {"fp8_gemm:m=1,n=256,k=512,recipe=f32-1x128-128x128", "block_m=16", STORE_COMPILE,
-     STORE_TIMER_NONE, "no such register", 0, 0, 0, false},
+     STORE_TIMER_NONE, "no such register", 0, 0, 0, false, false},
     {"fp8_gemm:m=1,n=256,k=512,recipe=f32-1x128-128x128", "block_m=64", STORE_COMPILE,
-     STORE_TIMER_NONE, "no such register", 0, 0, 0, false},
+     STORE_TIMER_NONE, "no such register", 0, 0, 0, false, false},
 };
 
 static void add_candidate(size_t index, int64_t sweep, int64_t device)
@@ -57,6 +59,9 @@ static void add_candidate(size_t index, int64_t sweep, int64_t device)
     OK(store_candidate_record(open_store, sweep, &key, &result, &id, &error));
     if (candidates[index].wins) {
         OK(store_winner_set(open_store, key.problem, device, id, STORE_VERDICT_CLEAR, &error));
+    }
+    if (candidates[index].is_default) {
+        OK(store_default_set(open_store, key.problem, device, id, &error));
     }
 }
 
@@ -114,8 +119,8 @@ START_TEST(every_problem_is_in_it_with_its_winner_or_its_reason)
     ck_assert_uint_eq(device->rows_len, 2);
     ck_assert_uint_eq(device->missing_len, 1);
     ck_assert_uint_eq(device->missing[0].tried, 2);
-    ck_assert_uint_eq(device->candidates, 5);
-    ck_assert_uint_eq(device->outcomes[STORE_OK], 2);
+    ck_assert_uint_eq(device->candidates, 6);
+    ck_assert_uint_eq(device->outcomes[STORE_OK], 3);
     ck_assert_uint_eq(device->reasons_len, 2);
     ck_assert_uint_eq(device->reasons[0].count, 2); /* the most frequent first */
     ck_assert_str_eq(device->reasons[0].reason, "no such register");
@@ -132,6 +137,23 @@ START_TEST(means_of_modelled_and_measured_times_stay_apart)
     ck_assert_ptr_nonnull(strstr(text, "events times: 1 winners, geometric mean 50.0%"));
     ck_assert_ptr_nonnull(strstr(text, "modelled times: 1 winners, geometric mean 25.0%"));
     ck_assert_ptr_nonnull(strstr(text, "MODELLED"));
+    free(text);
+    report_free(&r);
+}
+END_TEST
+
+START_TEST(how_far_the_default_is_stands_with_each_winner)
+{
+    report r = {0};
+
+    OK(report_read(open_store, NULL, &r, &error));
+    char *text = text_of(&r, false);
+    ck_assert_ptr_nonnull(strstr(text, "default  +12.5 %")); /* 4500 after 4000 */
+    ck_assert_ptr_nonnull(strstr(text, "default not timed"));
+    ck_assert_ptr_nonnull(strstr(text,
+                                 "modelled times: the default without tuning is 12.5 % behind "
+                                 "in the geometric mean of 1, 12.5 % at worst"));
+    ck_assert_ptr_null(strstr(text, "events times: the default"));
     free(text);
     report_free(&r);
 }
@@ -168,7 +190,12 @@ START_TEST(json_says_the_same)
     ck_assert(json_is_true(json_object_get(device, "emulated")));
     size_t modelled = 0;
     for (size_t i = 0; i < json_array_size(problems); i++) {
-        modelled += json_is_true(json_object_get(json_array_get(problems, i), "modelled"));
+        const json_t *row = json_array_get(problems, i);
+        const json_t *behind = json_object_get(row, "default_percent");
+        bool is_modelled = json_is_true(json_object_get(row, "modelled"));
+
+        modelled += is_modelled;
+        ck_assert(is_modelled ? json_real_value(behind) == 12.5 : json_is_null(behind));
     }
     ck_assert_uint_eq(modelled, 1);
     json_decref(root);
@@ -202,6 +229,7 @@ int main(void)
     tcase_add_checked_fixture(tests, setup, teardown);
     tcase_add_test(tests, every_problem_is_in_it_with_its_winner_or_its_reason);
     tcase_add_test(tests, means_of_modelled_and_measured_times_stay_apart);
+    tcase_add_test(tests, how_far_the_default_is_stands_with_each_winner);
     tcase_add_test(tests, control_characters_of_a_store_reach_no_terminal);
     tcase_add_test(tests, json_says_the_same);
     tcase_add_test(tests, a_device_is_chosen_by_its_kind);

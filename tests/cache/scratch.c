@@ -5,6 +5,7 @@
 #include <check.h>
 #include <signal.h>
 #include <stdio.h>
+#include <sqlite3.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -54,6 +55,16 @@ static void tear_down(void)
 void scratch_fixture(TCase *tests)
 {
     tcase_add_checked_fixture(tests, set_up, tear_down);
+}
+
+void scratch_change(const char *sql)
+{
+    sqlite3 *db = NULL;
+    char *message = NULL;
+
+    ck_assert_int_eq(sqlite3_open(scratch_here.path, &db), SQLITE_OK);
+    ck_assert_msg(sqlite3_exec(db, sql, NULL, NULL, &message) == SQLITE_OK, "%s: %s", sql, message);
+    sqlite3_close(db);
 }
 
 hone_problem scratch_problem(int i)

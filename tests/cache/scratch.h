@@ -27,6 +27,9 @@ void scratch_remove(scratch *s);
 /* Byte 18 of the store's file: 1 is a rollback journal, 2 is WAL. */
 int scratch_journal(const scratch *s);
 
+/* Run SQL on the store of the test, past all of our own checks. */
+void scratch_change(const char *sql);
+
 /* Problem number `i`, legal; and the kind of an H20. */
 hone_problem scratch_problem(int i);
 device_kind scratch_kind(void);

@@ -9,22 +9,11 @@
 
 #include <check.h>
 #include <fcntl.h>
-#include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-static void change(const char *sql)
-{
-    sqlite3 *db = NULL;
-    char *message = NULL;
-
-    ck_assert_int_eq(sqlite3_open(scratch_here.path, &db), SQLITE_OK);
-    ck_assert_msg(sqlite3_exec(db, sql, NULL, NULL, &message) == SQLITE_OK, "%s: %s", sql, message);
-    sqlite3_close(db);
-}
 
 /* Applied to a good store; reading and writing must both refuse it, before the watchdog ends what
  * hangs. */
@@ -33,7 +22,7 @@ static const struct {
     hone_status status;
 } changed[] = {
     {"another program's file", "PRAGMA application_id=1", HONE_STORE_FOREIGN},
-    {"a newer schema", "PRAGMA user_version=2", HONE_STORE_FOREIGN},
+    {"a newer schema", "PRAGMA user_version=3", HONE_STORE_FOREIGN},
     {"an older schema that never was", "PRAGMA user_version=0", HONE_STORE_FOREIGN},
     {"a trigger", "CREATE TRIGGER t AFTER INSERT ON sweeps BEGIN DELETE FROM winners; END",
      HONE_STORE_FOREIGN},
@@ -64,7 +53,7 @@ START_TEST(a_file_that_is_not_quite_ours_is_refused)
     generation *g = NULL;
 
     scratch_fill(scratch_here.path, 2);
-    change(changed[_i].sql);
+    scratch_change(changed[_i].sql);
     ck_assert_msg(store_open(scratch_here.path, STORE_READ, &s, &scratch_error) ==
                       changed[_i].status,
                   "%s: %s", changed[_i].name, scratch_error.message);
@@ -103,7 +92,7 @@ START_TEST(a_row_that_was_edited_is_counted_and_not_served)
     store_health health;
 
     scratch_fill(scratch_here.path, 2);
-    change(edits[_i]);
+    scratch_change(edits[_i]);
     ck_assert_int_eq(store_open(scratch_here.path, STORE_READ, &s, &scratch_error), HONE_OK);
     ck_assert_int_eq(store_candidates(s, NULL, count, &rows, &scratch_error), HONE_OK);
     ck_assert_int_le(rows, 1);
@@ -119,7 +108,7 @@ START_TEST(an_edited_winner_is_not_packed_and_can_be_chosen_anew)
     generation *g = NULL;
 
     scratch_fill(scratch_here.path, 3);
-    change("UPDATE winners SET candidate=2 WHERE id=1");
+    scratch_change("UPDATE winners SET candidate=2 WHERE id=1");
     ck_assert_int_eq(store_open(scratch_here.path, STORE_WRITE, &s, &scratch_error), HONE_OK);
     ck_assert_int_eq(store_pack(s, NULL, &scratch_error), HONE_OK);
     ck_assert_int_eq(store_close(s, &scratch_error), HONE_OK);
@@ -143,20 +132,20 @@ START_TEST(a_damaged_generation_falls_back_to_the_one_before)
     store *s = NULL;
 
     scratch_fill(scratch_here.path, 2);
-    change("UPDATE candidates SET config='block_m=1' WHERE id=1"); /* one winner less */
+    scratch_change("UPDATE candidates SET config='block_m=1' WHERE id=1"); /* one winner less */
     ck_assert_int_eq(store_open(scratch_here.path, STORE_WRITE, &s, &scratch_error), HONE_OK);
     ck_assert_int_eq(store_pack(s, NULL, &scratch_error), HONE_OK);
     ck_assert_int_eq(store_close(s, &scratch_error), HONE_OK);
     ck_assert_int_eq(generation_load(scratch_here.path, &g, &scratch_error), HONE_OK);
     ck_assert_uint_eq(generation_number(g), 2);
     generation_free(g);
-    change("UPDATE generations SET packed=zeroblob(length(packed)) WHERE number=2");
+    scratch_change("UPDATE generations SET packed=zeroblob(length(packed)) WHERE number=2");
     ck_assert_int_eq(generation_load(scratch_here.path, &g, &scratch_error), HONE_OK);
     ck_assert_uint_eq(generation_number(g), 1);
     ck_assert_uint_eq(generation_len(g), 2);
     generation_free(g);
     g = NULL;
-    change("UPDATE generations SET content=zeroblob(32) WHERE number=1");
+    scratch_change("UPDATE generations SET content=zeroblob(32) WHERE number=1");
     ck_assert_int_eq(generation_load(scratch_here.path, &g, &scratch_error), HONE_STORE_DAMAGED);
     ck_assert_ptr_null(g);
 }

@@ -1,5 +1,5 @@
 # The store, its generations and the kernel cache.
-foreach(module store generation hostile)
+foreach(module store default generation hostile)
   hone_test(cache ${module} LINK hone_cache SOURCES cache/scratch.c)
 endforeach()
 hone_test(cache kernel_cache LINK hone_cache SOURCES cache/scratch.c LABELS unit threads)

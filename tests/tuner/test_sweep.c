@@ -1,6 +1,7 @@
 /* test_sweep.c - a sweep on an engine of the test's own: rows, winners, resuming after a stop and
  * after a kill. */
 #include "models/gpu.h"
+#include "runtime/default.h"
 #include "tuner/sweep.h"
 #include "tests/support/folder.h"
 #include "tests/support/suite.h"
@@ -256,7 +257,8 @@ START_TEST(each_problem_gets_a_winner_and_a_second_run_nothing_to_do)
     ck_assert_uint_eq(first.ok + first.rejected, first.tried);
     dump before = dump_store(path, &winners);
     ck_assert_uint_eq(before.rows, first.tried + first.pruned);
-    ck_assert_uint_le(before.rows, PROBLEMS * BUDGET);
+    /* Defaults that are not right give way to the next. */
+    ck_assert_uint_le(before.rows, PROBLEMS * (BUDGET + DEFAULT_TRIES - 1));
     ck_assert_uint_eq(winners, PROBLEMS);
     ck_assert_int_eq(sweep_once(path, 90, NULL, &second), HONE_OK);
     ck_assert_uint_eq(second.tried + second.pruned, 0);
@@ -434,6 +436,32 @@ START_TEST(what_has_a_flaw_is_tried_when_all_have)
 }
 END_TEST
 
+static int check_default(void *context, const store_winner *winner)
+{
+    ++*(size_t *)context;
+    ck_assert_double_ge(winner->default_ns, winner->row.result.time_ns);
+    return 0;
+}
+
+/* Whatever the strategy proposes: three in eight candidates are refused, flawed or wrong. */
+START_TEST(the_default_is_timed_and_no_winner_is_slower)
+{
+    char path[1024];
+    sweep_summary summary = {0};
+    hone_error error = {0};
+    store *s = NULL;
+    size_t winners = 0;
+
+    behaviour.random = _i == 1;
+    store_file(path, _i == 1 ? "default-random" : "default-model");
+    ck_assert_int_eq(sweep_once(path, 90, NULL, &summary), HONE_OK);
+    ck_assert_int_eq(store_open(path, STORE_READ, &s, &error), HONE_OK);
+    ck_assert_int_eq(store_winners(s, NULL, check_default, &winners, &error), HONE_OK);
+    ck_assert_uint_eq(winners, PROBLEMS);
+    ck_assert_int_eq(store_close(s, &error), HONE_OK);
+}
+END_TEST
+
 START_TEST(a_problem_that_nothing_serves_ends_without_a_winner)
 {
     char path[1024];
@@ -464,6 +492,7 @@ int main(void)
     tcase_add_test(tests, a_killed_sweep_loses_no_row_and_repeats_one_candidate_at_most);
     tcase_add_test(tests, kill_nine_at_any_time_loses_nothing_that_was_told);
     tcase_add_test(tests, what_has_a_flaw_is_tried_when_all_have);
+    tcase_add_loop_test(tests, the_default_is_timed_and_no_winner_is_slower, 0, 2);
     tcase_add_test(tests, a_problem_that_nothing_serves_ends_without_a_winner);
     const int result = suite_run("tuner/sweep", tests);
     folder_remove(folder);
