@@ -26,7 +26,8 @@ static const jit_kernel *kernel_of(const compiled *c, const char *entry)
  * them, and everything else goes with them; CTAs of a persistent grid do not make equally many. */
 static double scale_of(const plan *p, const hone_emu_counters *n)
 {
-    double all = (double)p->estimate.macs + (double)p->estimate.warpgroup_macs, ran = 0.0;
+    const plan_estimate *e = &p->estimate;
+    double all = (double)e->macs + (double)e->scaled_macs + (double)e->warpgroup_macs, ran = 0.0;
 
     for (size_t i = 0; i < ARRAY_LEN(n->tensor_macs); i++) {
         ran += (double)n->tensor_macs[i];

@@ -1,11 +1,27 @@
 /* roofline.c - rates of a time and its share of the roof. */
 #include "bench/roofline.h"
 
+/* FLOP/s of the fastest unit that can multiply the problem's operands as they are: one that takes
+ * power-of-two scales itself may be faster than the plain one. */
+static double peak_of(const gpu *g, const hone_problem *problem)
+{
+    const hone_recipe *recipe = &problem->as.fp8_gemm.recipe;
+    double plain = 0.0, scaled = 0.0;
+
+    if (problem->op != HONE_OP_FP8_GEMM) {
+        return 0.0;
+    }
+    plain = perf_peak_flops(g, GPU_MMA_FP8);
+    if (recipe->a.scale == HONE_DTYPE_UE8M0 && recipe->b.scale == HONE_DTYPE_UE8M0) {
+        scaled = perf_peak_flops(g, GPU_MMA_MXFP8);
+    }
+    return scaled > plain ? scaled : plain;
+}
+
 roofline roofline_of(const gpu *g, const hone_problem *problem, double ns)
 {
     roofline r = {.bound = PERF_LAUNCH};
-    bool multiplies = problem->op == HONE_OP_FP8_GEMM;
-    double peak = multiplies ? perf_peak_flops(g, GPU_MMA_FP8) : 0.0;
+    double peak = peak_of(g, problem);
     double compute_ns = 0.0, memory_ns = 0.0;
 
     problem_work(problem, &r.flop, &r.bytes);

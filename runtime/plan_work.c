@@ -61,23 +61,25 @@ static double given_or(int64_t estimate, double guess)
 static void estimate_main(const plan *p, const hone_problem *problem, perf_work *out)
 {
     const plan_estimate *e = &p->estimate;
-    double flop = 0, bytes = 0, macs = 0;
+    const bool silent = e->scaled_macs == 0 && e->warpgroup_macs == 0;
+    double flop = 0, bytes = 0, macs = (double)e->macs, all_macs = 0;
 
     problem_work(problem, &flop, &bytes);
-    if (problem->op == HONE_OP_FP8_GEMM) {
-        macs = e->warpgroup_macs > 0 ? (double)e->macs : given_or(e->macs, flop / 2);
+    if (problem->op == HONE_OP_FP8_GEMM && silent) {
+        macs = given_or(e->macs, flop / 2);
     }
+    all_macs = macs + (double)e->scaled_macs + (double)e->warpgroup_macs;
     out->registers = (int32_t)given_or(e->registers, USUAL_REGISTERS);
     out->tensor_macs[GPU_MMA_FP8] = macs;
+    out->tensor_macs[GPU_MMA_MXFP8] = (double)e->scaled_macs;
     out->warpgroup_macs[GPU_MMA_FP8] = (double)e->warpgroup_macs;
     out->fp32_warp = (double)e->fp32;
     out->dram_bytes = bytes;
     out->l2_bytes = given_or(e->l2_bytes, bytes);
     out->l2_bytes = out->l2_bytes > bytes ? out->l2_bytes : bytes;
     out->warp_instructions =
-        given_or(e->instructions,
-                 (macs + out->warpgroup_macs[GPU_MMA_FP8]) / MACS_OF_MMA * INSTRUCTIONS_OF_MMA +
-                     out->l2_bytes / 512 * INSTRUCTIONS_OF_ACCESS);
+        given_or(e->instructions, all_macs / MACS_OF_MMA * INSTRUCTIONS_OF_MMA +
+                                      out->l2_bytes / 512 * INSTRUCTIONS_OF_ACCESS);
     /* Operands staged in shared memory are written once and read at least once. */
     out->shared_wavefronts =
         given_or(e->wavefronts, out->shared_bytes > 0 ? 2 * out->l2_bytes / 128 : 0);

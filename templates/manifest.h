@@ -47,6 +47,7 @@ typedef struct plan_launch {
 typedef struct plan_estimate {
     int64_t registers;      /* of a thread, as the launch allocates them */
     int64_t macs;           /* by mma.sync, padding included */
+    int64_t scaled_macs;    /* by block-scaled mma.sync, padding included */
     int64_t warpgroup_macs; /* by wgmma, padding included */
     int64_t l2_bytes;       /* asked of L2; a multicast load counts once for its cluster */
     int64_t instructions;   /* warp instructions */

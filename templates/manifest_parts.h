@@ -65,6 +65,7 @@ typedef struct manifest_launch {
 #define MANIFEST_ESTIMATES(X)                                                                      \
     X(registers)                                                                                   \
     X(macs)                                                                                        \
+    X(scaled_macs)                                                                                 \
     X(warpgroup_macs)                                                                              \
     X(l2_bytes)                                                                                    \
     X(instructions)                                                                                \

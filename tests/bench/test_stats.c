@@ -70,6 +70,24 @@ START_TEST(a_roof_is_the_slower_of_compute_and_memory)
 }
 END_TEST
 
+/* Scales of powers of two may go to a unit that takes them itself, f32 ones may not. */
+START_TEST(the_roof_is_that_of_the_unit_that_takes_the_scales)
+{
+    static const char *const texts[] = {"fp8_gemm:m=4096,n=4096,k=4096,recipe=ue8m0-1x32-1x32",
+                                        "fp8_gemm:m=4096,n=4096,k=4096,recipe=f32-1x32-1x32"};
+    gpu scaled = round_gpu;
+    hone_problem problem;
+
+    scaled.flop_per_clk_sm[GPU_MMA_MXFP8] = 4 * scaled.flop_per_clk_sm[GPU_MMA_FP8];
+    for (int i = 0; i < 2; i++) {
+        ck_assert_int_eq(hone_problem_parse(texts[i], &problem, NULL), HONE_OK);
+        double times = roofline_of(&round_gpu, &problem, 1e6).roof_ns /
+                       roofline_of(&scaled, &problem, 1e6).roof_ns;
+        ck_assert_double_eq_tol(times, i == 0 ? 4.0 : 1.0, 1e-9);
+    }
+}
+END_TEST
+
 START_TEST(an_unknown_peak_gives_no_roof)
 {
     static const gpu unknown = {.facts = {.sm_count = 100, .clock_mhz = 1000}};
@@ -89,6 +107,7 @@ int main(void)
     tcase_add_test(tests, nothing_has_no_summary);
     tcase_add_loop_test(tests, a_roof_is_the_slower_of_compute_and_memory, 0,
                         sizeof roofs / sizeof roofs[0]);
+    tcase_add_test(tests, the_roof_is_that_of_the_unit_that_takes_the_scales);
     tcase_add_test(tests, an_unknown_peak_gives_no_roof);
     return suite_run("bench/stats", tests);
 }
