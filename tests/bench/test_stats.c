@@ -73,8 +73,8 @@ END_TEST
 /* Scales of powers of two may go to a unit that takes them itself, f32 ones may not. */
 START_TEST(the_roof_is_that_of_the_unit_that_takes_the_scales)
 {
-    static const char *const texts[] = {"fp8_gemm:m=4096,n=4096,k=4096,recipe=ue8m0-1x32-1x32",
-                                        "fp8_gemm:m=4096,n=4096,k=4096,recipe=f32-1x32-1x32"};
+    static const char *const texts[] = {"fp8_gemm:m=32768,n=32768,k=32768,recipe=ue8m0-1x32-1x32",
+                                        "fp8_gemm:m=32768,n=32768,k=32768,recipe=f32-1x32-1x32"};
     gpu scaled = round_gpu;
     hone_problem problem;
 
