@@ -1,5 +1,6 @@
 /* command_compile.c - `hone compile`: one candidate for a problem through NVRTC, with what ptxas
  * says of it. */
+#include "cli/compile_sass.h"
 #include "cli/options.h"
 #include "cli/print.h"
 
@@ -12,12 +13,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { KEY_TEMPLATE = 1000, KEY_CONFIG, KEY_PTX, KEY_CUBIN, KEY_NO_CACHE };
+enum { KEY_TEMPLATE = 1000, KEY_CONFIG, KEY_PTX, KEY_CUBIN, KEY_SASS, KEY_NO_CACHE };
 
 /* The command's own options; texts are borrowed from argv. */
 typedef struct compile_options {
     const char *template_name, *config, *ptx, *cubin;
-    bool no_cache;
+    bool sass, no_cache;
 } compile_options;
 
 static const struct argp_option own_options[] = {
@@ -26,6 +27,8 @@ static const struct argp_option own_options[] = {
     {"config", KEY_CONFIG, "TEXT", 0, "its config, as \"block_m=64 stages=4 ...\"", 0},
     {"ptx", KEY_PTX, "FILE", 0, "write the PTX to FILE", 0},
     {"cubin", KEY_CUBIN, "FILE", 0, "write the cubin to FILE", 0},
+    {"sass", KEY_SASS, NULL, 0, "count the machine code's instructions, and say what they allow",
+     0},
     {"no-cache", KEY_NO_CACHE, NULL, 0, "compile anew, and keep nothing", 0},
     {0},
 };
@@ -46,6 +49,9 @@ static hone_status parse_own(int key, char *text, void *context, hone_error *err
         return HONE_OK;
     case KEY_CUBIN:
         o->cubin = text;
+        return HONE_OK;
+    case KEY_SASS:
+        o->sass = true;
         return HONE_OK;
     case KEY_NO_CACHE:
         o->no_cache = true;
@@ -114,9 +120,13 @@ done:
     return status;
 }
 
-static void print_text(const manifest *m, const char *config_text, const compiled *c)
+static hone_status print_text(const compile_result *r, const char *config_text, bool sass,
+                              hone_error *error)
 {
-    printf("%s %s\n", manifest_name(m), config_text);
+    hone_status status = HONE_OK;
+    const compiled *c = r->code;
+
+    printf("%s %s\n", manifest_name(r->m), config_text);
     for (size_t i = 0; i < c->kernels_len; i++) {
         const jit_kernel *k = &c->kernels[i];
         printf("  %s\n    %d registers, %d B static shared, %d B local, %d B spilled\n", k->entry,
@@ -124,30 +134,54 @@ static void print_text(const manifest *m, const char *config_text, const compile
         if (k->remarks > 0) {
             printf("    %d remarks of ptxas, first %s\n", k->remarks, k->remark);
         }
+        if (sass) {
+            TRY(compile_sass_print(r, k, error));
+        }
     }
     printf("  NVRTC %d.%d, %.0f ms%s, cubin %zu B, PTX %zu B\n", c->nvrtc_version / 1000,
            c->nvrtc_version % 1000 / 10, (double)c->compile_ns * 1e-6,
            c->from_cache ? " (from the cache)" : "", c->cubin_len, c->ptx_len);
+done:
+    return status;
 }
 
-static json_t *to_json(const char *problem_text, const device *d, const manifest *m,
-                       const char *config_text, const compiled *c)
+static hone_status kernels_to_json(const compile_result *r, bool sass, json_t *out,
+                                   hone_error *error)
 {
-    json_t *kernels = json_array();
+    hone_status status = HONE_OK;
 
-    for (size_t i = 0; i < c->kernels_len; i++) {
-        const jit_kernel *k = &c->kernels[i];
-        json_array_append_new(
-            kernels, json_pack("{s:s, s:s, s:i, s:i, s:i, s:i, s:i, s:s?}", "entry", k->entry,
-                               "lowered", k->lowered, "registers", k->registers, "shared_bytes",
-                               k->static_shared_bytes, "stack_bytes", k->stack_bytes, "spill_bytes",
-                               k->spill_bytes, "remarks", k->remarks, "remark", k->remark));
+    for (size_t i = 0; i < r->code->kernels_len; i++) {
+        const jit_kernel *k = &r->code->kernels[i];
+        json_t *counted = NULL;
+        if (sass) {
+            TRY(compile_sass_json(r, k, &counted, error));
+        }
+        json_array_append_new(out,
+                              json_pack("{s:s, s:s, s:i, s:i, s:i, s:i, s:i, s:s?, s:o*}", "entry",
+                                        k->entry, "lowered", k->lowered, "registers", k->registers,
+                                        "shared_bytes", k->static_shared_bytes, "stack_bytes",
+                                        k->stack_bytes, "spill_bytes", k->spill_bytes, "remarks",
+                                        k->remarks, "remark", k->remark, "sass", counted));
     }
-    return json_pack("{s:s, s:s, s:s, s:s, s:o, s:f, s:b, s:I, s:I, s:i}", "problem", problem_text,
-                     "device", d->spec, "template", manifest_name(m), "config", config_text,
-                     "kernels", kernels, "compile_ms", (double)c->compile_ns * 1e-6, "from_cache",
-                     c->from_cache, "cubin_bytes", (json_int_t)c->cubin_len, "ptx_bytes",
-                     (json_int_t)c->ptx_len, "nvrtc", c->nvrtc_version);
+done:
+    return status;
+}
+
+/* Append what was compiled, `what` being its problem, device and config. */
+static hone_status append_json(const compile_result *r, json_t *what, bool sass, json_t *rows,
+                               hone_error *error)
+{
+    const compiled *c = r->code;
+    json_t *kernels = json_array();
+    hone_status status = kernels_to_json(r, sass, kernels, error);
+
+    json_t *row = json_pack("{s:s, s:o, s:f, s:b, s:I, s:I, s:i}", "template", manifest_name(r->m),
+                            "kernels", kernels, "compile_ms", (double)c->compile_ns * 1e-6,
+                            "from_cache", c->from_cache, "cubin_bytes", (json_int_t)c->cubin_len,
+                            "ptx_bytes", (json_int_t)c->ptx_len, "nvrtc", c->nvrtc_version);
+    json_object_update_new(what, row);
+    json_array_append_new(rows, what);
+    return status;
 }
 
 /* Compile for one problem; print, or append to `rows`. */
@@ -178,10 +212,13 @@ static hone_status compile_problem(jit *j, const templates *t, const device *d,
     if (o->cubin != NULL) {
         TRY(write_file(o->cubin, c->cubin, c->cubin_len, error));
     }
-    if (rows != NULL) {
-        json_array_append_new(rows, to_json(problem_text, d, m, config_text, c));
+    const compile_result result = {.code = c, .m = m, .config = &chosen, .gpu = &d->gpu};
+    if (rows == NULL) {
+        TRY(print_text(&result, config_text, o->sass, error));
     } else {
-        print_text(m, config_text, c);
+        json_t *what = json_pack("{s:s, s:s, s:s}", "problem", problem_text, "device", d->spec,
+                                 "config", config_text);
+        TRY(append_json(&result, what, o->sass, rows, error));
     }
 done:
     compiled_free(c);

@@ -85,6 +85,9 @@ static const struct {
     {"hone bench --device emu:h20 --problem " FLOW_GEMM("16"), 0, "modelled"},
     {"hone bench --device emu:rtx4090 --problem " FLOW_KV, 0, "modelled"},
     {"hone compile --device emu:h20 --problem " FLOW_ACT, 0, "registers"},
+    {"hone compile --sass --device emu:h20 --problem " FLOW_ACT, 0, "stall clocks"},
+    {"hone compile --sass --device emu:h20 --problem " FLOW_GEMM("16"), 0, "of the tensor peak"},
+    {"hone compile --sass --json --device emu:h20 --problem " FLOW_GEMM("16"), 0, "issue_clocks"},
 };
 
 START_TEST(candidates_are_tried_outside_a_sweep)

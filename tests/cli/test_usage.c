@@ -18,7 +18,7 @@ static const struct {
     {"devices", "--json"},
     {"models", "--model --tp --ep --ops --m --problems --block --json"},
     {"space", PROBLEMS},
-    {"compile", "--problem --device --template --config --ptx --cubin --no-cache --json"},
+    {"compile", "--problem --device --template --config --ptx --cubin --sass --no-cache --json"},
     {"verify", PROBLEMS " --budget --seed --template --config"},
     {"bench", PROBLEMS " --seed --template --config --store"},
     {"tune", PROBLEMS " --budget --seed --jobs --strategy --store"},
