@@ -73,10 +73,47 @@ static bool are_vectors(const instruction *i, uint32_t mask)
     return mask == MACHINE_ALL && i->element_bytes == 4 && (i->elements == 2 || i->elements == 4);
 }
 
+/* 32 elements of 4 or 8 bytes. */
+static inline void copy_dense(uint8_t *to, const uint8_t *from, uint32_t bytes)
+{
+    if (bytes == 4) {
+        memcpy(to, from, MACHINE_LANES * 4);
+    } else {
+        memcpy(to, from, MACHINE_LANES * 8);
+    }
+}
+
+/* All lanes read the same place. */
+static void load_same(warp *w, const instruction *i, const uint8_t *from)
+{
+    for (uint32_t e = 0; e < i->elements; e++, from += i->element_bytes) {
+        uint32_t *r = machine_r32(w, i->o[e]), narrow = 0;
+        uint64_t *r64 = machine_r64(w, i->o[e]), wide = 0;
+        if (i->element_bytes == 8) {
+            memcpy(&wide, from, sizeof wide);
+        } else if (i->element_bytes == 4) {
+            memcpy(&narrow, from, sizeof narrow);
+        } else {
+            load_small(i, from, &narrow);
+        }
+        for (uint32_t lane = 0; lane < MACHINE_LANES; lane++) {
+            if (i->element_bytes == 8) {
+                r64[lane] = wide;
+            } else {
+                r[lane] = narrow;
+            }
+        }
+    }
+}
+
 static void load_elements(warp *w, const instruction *i, uint32_t mask, const access_window *win)
 {
     if (win->dense && i->elements == 1 && i->element_bytes >= 4) {
-        memcpy(w->r + i->o[0], win->data + win->at[0], (size_t)MACHINE_LANES * i->element_bytes);
+        copy_dense(w->r + i->o[0], win->data + win->at[0], i->element_bytes);
+        return;
+    }
+    if (win->stride == 0 && mask == MACHINE_ALL) {
+        load_same(w, i, win->data + win->at[0]);
         return;
     }
     if (are_vectors(i, mask)) {
@@ -113,7 +150,7 @@ static bool all_written(uint32_t mask, uint32_t size, const access_window *win)
     if (win->dense) {
         return memchr(win->shadow + win->at[0], 0, (size_t)MACHINE_LANES * size) == NULL;
     }
-    for (EACH_LANE(lane, mask)) {
+    for (EACH_LANE(lane, access_distinct(win, mask))) {
         if (!access_written(win->shadow + win->at[lane], size)) {
             return false;
         }
@@ -196,7 +233,7 @@ static void store_elements(const warp *w, const instruction *i, uint32_t mask,
     const uint32_t *values = i->o + i->results + 1;
 
     if (win->dense && i->elements == 1 && i->element_bytes >= 4) {
-        memcpy(win->data + win->at[0], w->r + values[0], (size_t)MACHINE_LANES * i->element_bytes);
+        copy_dense(win->data + win->at[0], w->r + values[0], i->element_bytes);
         return;
     }
     if (are_vectors(i, mask)) {

@@ -1,40 +1,54 @@
-/* access.c - addresses of a warp's access: alignment, bounds, spaces, and what the access costs. */
+/* access.c - addresses of a warp's access: alignment, bounds, spaces, marks. */
 #include "emulator/machine/access.h"
+#include "emulator/machine/wide.h"
 
 #include <string.h>
 
-static void read_addresses(const warp *w, const instruction *i, uint32_t operand,
-                           uint64_t address[MACHINE_LANES])
+/* Addresses of all lanes. Returned are the bits that those of `mask` have, ored. */
+MACHINE_WIDEST static uint64_t read_narrow(const uint32_t *r, uint32_t offset, uint32_t mask,
+                                           uint64_t address[MACHINE_LANES])
 {
-    uint64_t offset = (uint64_t)i->offset;
+    uint64_t all = 0;
 
-    if (i->flags & FLAG_ADDRESS64) {
-        const uint64_t *r = machine_r64(w, operand);
-        bool narrow = i->space == PTX_SHARED || i->space == PTX_LOCAL;
-        for (uint32_t lane = 0; lane < MACHINE_LANES; lane++) {
-            uint64_t a = r[lane] + offset;
-            address[lane] = narrow ? (uint32_t)a : a;
-        }
-        return;
-    }
-    const uint32_t *r = machine_r32(w, operand);
     for (uint32_t lane = 0; lane < MACHINE_LANES; lane++) {
-        address[lane] = (uint32_t)(r[lane] + (uint32_t)offset);
+        uint64_t a = r[lane] + offset;
+        address[lane] = a;
+        all |= mask >> lane & 1 ? a : 0;
     }
+    return all;
+}
+
+MACHINE_WIDEST static uint64_t read_wide(const uint64_t *r, uint64_t offset, uint64_t keep,
+                                         uint32_t mask, uint64_t address[MACHINE_LANES])
+{
+    uint64_t all = 0;
+
+    for (uint32_t lane = 0; lane < MACHINE_LANES; lane++) {
+        uint64_t a = (r[lane] + offset) & keep;
+        address[lane] = a;
+        all |= mask >> lane & 1 ? a : 0;
+    }
+    return all;
+}
+
+static uint64_t read_addresses(const warp *w, const instruction *i, uint32_t operand, uint32_t mask,
+                               uint64_t address[MACHINE_LANES])
+{
+    bool narrow = i->space == PTX_SHARED || i->space == PTX_LOCAL;
+
+    return i->flags & FLAG_ADDRESS64
+               ? read_wide(machine_r64(w, operand), (uint64_t)i->offset,
+                           narrow ? UINT32_MAX : UINT64_MAX, mask, address)
+               : read_narrow(machine_r32(w, operand), (uint32_t)i->offset, mask, address);
 }
 
 bool access_addresses(warp *w, const instruction *i, uint32_t operand, uint32_t mask,
                       uint32_t bytes, uint64_t address[MACHINE_LANES])
 {
-    uint64_t all = 0;
-
     if (taint_refuse(w, i, operand, mask, "the address")) {
         return false;
     }
-    read_addresses(w, i, operand, address);
-    for (uint32_t lane = 0; lane < MACHINE_LANES; lane++) {
-        all |= mask >> lane & 1 ? address[lane] : 0;
-    }
+    uint64_t all = read_addresses(w, i, operand, mask, address);
     if ((all & (bytes - 1)) == 0) {
         return true;
     }
@@ -49,30 +63,48 @@ bool access_addresses(warp *w, const instruction *i, uint32_t operand, uint32_t 
     return false;
 }
 
-static bool is_dense(const uint64_t address[MACHINE_LANES], uint32_t mask, uint32_t bytes)
+MACHINE_WIDEST static uint64_t strays(const uint64_t address[MACHINE_LANES], uint64_t stride)
 {
     uint64_t wrong = 0;
 
-    if (mask != MACHINE_ALL || address[31] != address[0] + UINT64_C(31) * bytes) {
-        return false;
-    }
     for (uint32_t lane = 0; lane < MACHINE_LANES; lane++) {
-        wrong |= address[lane] ^ (address[0] + (uint64_t)lane * bytes);
+        wrong |= address[lane] ^ (address[0] + lane * stride);
     }
-    return wrong == 0;
+    return wrong;
+}
+
+uint64_t access_stride(const uint64_t address[MACHINE_LANES], uint32_t mask)
+{
+    uint64_t stride = address[1] - address[0];
+
+    return mask == MACHINE_ALL && address[31] == address[0] + 31 * stride &&
+                   strays(address, stride) == 0
+               ? stride
+               : ACCESS_NO_STRIDE;
+}
+
+/* Offsets from `begin` of the lanes of `mask`; the others get that of `inside`. Returns the
+ * largest.
+ */
+MACHINE_WIDEST static uint64_t subtract(const uint64_t address[MACHINE_LANES], uint32_t mask,
+                                        uint64_t inside, uint64_t begin, uint64_t at[MACHINE_LANES])
+{
+    uint64_t worst = 0;
+
+    for (uint32_t lane = 0; lane < MACHINE_LANES; lane++) {
+        uint64_t a = (mask >> lane & 1 ? address[lane] : inside) - begin;
+        at[lane] = a;
+        worst = a > worst ? a : worst; /* before the beginning is far behind the end */
+    }
+    return worst;
 }
 
 /* Offsets in a range; true when all lanes of `mask` lie in it. */
 static bool fill_offsets(const memory_range *r, const uint64_t address[MACHINE_LANES],
                          uint32_t mask, uint32_t bytes, uint64_t at[MACHINE_LANES])
 {
-    uint64_t inside = address[machine_lowest(mask)], worst = 0;
+    uint64_t worst = subtract(address, mask, address[machine_lowest(mask)], r->begin, at);
 
-    for (uint32_t lane = 0; lane < MACHINE_LANES; lane++) {
-        at[lane] = (mask >> lane & 1 ? address[lane] : inside) - r->begin;
-        worst =
-            at[lane] > worst ? at[lane] : worst; /* before the beginning is far behind the end */
-    }
     return bytes <= r->end - r->begin && worst <= r->end - r->begin - bytes;
 }
 
@@ -203,19 +235,28 @@ static uint32_t open_cluster(warp *w, const instruction *i, const uint64_t addre
     return lanes;
 }
 
+/* Offsets in shared memory of the lanes of `mask`; the largest of them. */
+MACHINE_WIDEST static uint64_t truncate(const uint64_t address[MACHINE_LANES], uint32_t mask,
+                                        uint64_t at[MACHINE_LANES])
+{
+    uint64_t worst = 0;
+
+    for (uint32_t lane = 0; lane < MACHINE_LANES; lane++) {
+        uint64_t a = address[lane] & UINT32_MAX, counted = mask >> lane & 1 ? a : 0;
+        at[lane] = a;
+        worst = counted > worst ? counted : worst;
+    }
+    return worst;
+}
+
 static uint32_t open_shared(warp *w, const instruction *i, const uint64_t address[MACHINE_LANES],
                             uint32_t mask, uint32_t bytes, access_window *out)
 {
-    uint64_t limit = w->cta->shared_bytes, worst = 0;
-
     out->data = w->cta->shared;
     out->shadow = w->cta->shared_shadow;
-    for (uint32_t lane = 0; lane < MACHINE_LANES; lane++) {
-        uint64_t a = address[lane] & UINT32_MAX, counted = mask >> lane & 1 ? a : 0;
-        worst = counted > worst ? counted : worst;
-        out->at[lane] = a;
-    }
-    return worst + bytes <= limit ? mask : open_cluster(w, i, address, mask, bytes, out);
+    return truncate(address, mask, out->at) + bytes <= w->cta->shared_bytes
+               ? mask
+               : open_cluster(w, i, address, mask, bytes, out);
 }
 
 static uint32_t open_params(warp *w, const instruction *i, const uint64_t address[MACHINE_LANES],
@@ -252,7 +293,8 @@ uint32_t access_open(warp *w, const instruction *i, const uint64_t address[MACHI
                (in == PTX_GLOBAL && address[machine_lowest(mask)] >> 56 == PTX_PARAM)) {
         in = in == PTX_CONST ? PTX_GLOBAL : PTX_PARAM;
     }
-    out->dense = is_dense(address, lanes, bytes);
+    out->stride = access_stride(address, lanes);
+    out->dense = out->stride == bytes;
     out->owner = in == PTX_SHARED ? w->cta : NULL;
     out->whole = false;
     *space = in;
@@ -269,133 +311,6 @@ uint32_t access_open(warp *w, const instruction *i, const uint64_t address[MACHI
         break;
     }
     return open_global(w, i, address, lanes, bytes, out);
-}
-
-/* Distinct 32-byte sectors; lanes are mostly in ascending order, so the last few are looked at
- * first. */
-static uint32_t count_sectors(const uint64_t address[MACHINE_LANES], uint32_t mask,
-                              uint64_t seen[MACHINE_LANES])
-{
-    uint32_t n = 0;
-
-    for (EACH_LANE(lane, mask)) {
-        uint64_t sector = address[lane] / MACHINE_SECTOR;
-        uint32_t k = n;
-        bool fresh = n == 0 || sector > seen[n - 1];
-        while (!fresh && k > 0 && seen[k - 1] != sector) {
-            k--;
-        }
-        if (fresh || k == 0) {
-            seen[n++] = sector;
-        }
-    }
-    return n;
-}
-
-void access_count_global(warp *w, const instruction *i, const uint64_t address[MACHINE_LANES],
-                         uint32_t mask, uint32_t bytes, bool store)
-{
-    hone_emu_counters *c = &w->run->counters;
-    touched_range *t = &w->run->touched[w->run->hit[i - w->run->kernel->code] - 1];
-    uint64_t lanes = mask == MACHINE_ALL ? MACHINE_LANES : (uint64_t)__builtin_popcount(mask);
-    uint64_t asked = lanes * bytes, sectors = 0;
-    uint64_t seen[MACHINE_LANES];
-
-    if (is_dense(address, mask, bytes)) {
-        uint64_t end = address[0] + MACHINE_LANES * bytes;
-        sectors = (end - 1) / MACHINE_SECTOR - address[0] / MACHINE_SECTOR + 1;
-        global_mark_lines(t, address[0], end);
-    } else {
-        uint32_t n = count_sectors(address, mask, seen);
-        sectors = n;
-        for (uint32_t k = 0; k < n;
-             k++) { /* a sector may begin before the allocation's first byte */
-            uint64_t at = seen[k] * MACHINE_SECTOR;
-            global_mark_lines(t, at < t->range->begin ? t->range->begin : at, at + 1);
-        }
-    }
-    c->global_requests++;
-    if (store) {
-        c->global_store_requests++;
-        c->global_store_bytes += asked;
-        c->global_store_sectors += sectors;
-    } else {
-        c->global_load_bytes += asked;
-        c->global_load_sectors += sectors;
-    }
-}
-
-/* True when `len` lanes, each of 128 / len aligned bytes or less, use all banks once: the pattern
- * that kernels aim at. */
-static bool is_conflict_free(const uint64_t *address, uint32_t len)
-{
-    uint32_t shift = len == 32 ? 2 : len == 16 ? 3 : 4, banks = 0;
-
-    for (uint32_t lane = 0; lane < len; lane++) {
-        banks |= UINT32_C(1) << (uint32_t)(address[lane] >> shift) % len;
-    }
-    return (uint32_t)__builtin_popcount(banks) == len;
-}
-
-/* The most distinct words that one bank must give. */
-static uint32_t wavefronts(const uint64_t address[MACHINE_LANES], uint32_t mask, uint32_t words)
-{
-    uint64_t seen[MACHINE_LANES];
-    uint32_t in_bank[MACHINE_LANES] = {0};
-    uint32_t banks = 0, distinct = 0, worst = 0;
-
-    for (EACH_LANE(lane, mask)) {
-        uint64_t word = address[lane] / 4;
-        bool known = distinct > 0 && seen[distinct - 1] == word; /* lanes often share a word */
-        for (uint32_t k = 0; (banks >> word % 32 & 1) && k < distinct && !known; k++) {
-            known = seen[k] == word;
-        }
-        if (known) {
-            continue;
-        }
-        seen[distinct++] = word;
-        for (uint32_t k = 0; k < words; k++) {
-            uint32_t bank = (uint32_t)(word + k) % 32;
-            banks |= UINT32_C(1) << bank;
-            in_bank[bank]++;
-            worst = in_bank[bank] > worst ? in_bank[bank] : worst;
-        }
-    }
-    return worst;
-}
-
-void access_count_shared(warp *w, const uint64_t address[MACHINE_LANES], uint32_t mask,
-                         uint32_t bytes)
-{
-    hone_emu_counters *c = &w->run->counters;
-    uint32_t lanes = bytes <= 4 ? 32 : bytes == 8 ? 16 : 8, words = bytes <= 4 ? 1 : bytes / 4;
-
-    c->shared_requests++;
-    if (bytes == 4 && is_dense(address, mask, 4)) {
-        c->shared_wavefronts++;
-        return;
-    }
-    uint32_t least = words > 4 ? words / 4 : 1; /* a part's bytes over 128 */
-    for (uint32_t first = 0; first < MACHINE_LANES; first += lanes) {
-        uint32_t part = lanes == 32 ? MACHINE_ALL : ((UINT32_C(1) << lanes) - 1) << first;
-        if ((mask & part) == part && bytes <= 16 && is_conflict_free(address + first, lanes)) {
-            c->shared_wavefronts++;
-        } else if ((mask & part) != 0) {
-            uint32_t fronts = wavefronts(address, mask & part, words);
-            c->shared_wavefronts += fronts;
-            c->shared_conflicts += fronts > least ? fronts - least : 0;
-        }
-    }
-}
-
-void access_count_matrix(warp *w, const uint64_t address[MACHINE_LANES], uint32_t mask)
-{
-    hone_emu_counters *c = &w->run->counters;
-    uint64_t before = c->shared_wavefronts;
-
-    access_count_shared(w, address, mask, 16);
-    c->matrix_phases += (uint64_t)__builtin_popcount(mask) / 8;
-    c->matrix_wavefronts += c->shared_wavefronts - before;
 }
 
 void access_refuse_marked(warp *w, const instruction *i, uint32_t lane, const cta *owner,
@@ -461,7 +376,7 @@ bool access_unmarked(warp *w, const instruction *i, uint32_t mask, uint32_t byte
     for (uint32_t n = 0; win->dense && n < bytes; n++) { /* 32 bytes at once */
         none = none && !any_marks(win->shadow + win->at[0] + n * MACHINE_LANES, MACHINE_LANES);
     }
-    for (EACH_LANE(lane, win->dense && none ? 0 : mask)) {
+    for (EACH_LANE(lane, win->dense && none ? 0 : access_distinct(win, mask))) {
         if (any_marks(win->shadow + win->at[lane], bytes)) {
             access_refuse_marked(w, i, lane, win->owner, win->at[lane], bytes);
             return false;

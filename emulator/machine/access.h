@@ -7,19 +7,25 @@
 
 #include <string.h>
 
+#define ACCESS_NO_STRIDE UINT64_MAX
+
 /* Lane l's bytes are at data + at[l]; their shadow at shadow + at[l]. */
 typedef struct access_window {
     uint8_t *data, *shadow;
     uint64_t at[MACHINE_LANES];
-    cta *owner; /* of shared memory: whose; else NULL */
-    bool dense; /* a full warp, each lane right after the one before */
-    bool whole; /* global memory that is all written: see memory_range */
+    cta *owner;      /* of shared memory: whose; else NULL */
+    uint64_t stride; /* from lane to lane of a full warp; ACCESS_NO_STRIDE where it varies */
+    bool dense;      /* a full warp, each lane right after the one before */
+    bool whole;      /* global memory that is all written: see memory_range */
 } access_window;
 
 /* Addresses of `mask` from the instruction's address operand; false after a fault (poison,
  * alignment). */
 bool access_addresses(warp *w, const instruction *i, uint32_t operand, uint32_t mask,
                       uint32_t bytes, uint64_t address[MACHINE_LANES]);
+
+/* The distance between the addresses of all lanes, when `mask` is all and they have one. */
+uint64_t access_stride(const uint64_t address[MACHINE_LANES], uint32_t mask);
 
 /* The window of as many lanes of `mask` as share an allocation: returns those lanes, 0 after a
  * fault. Generic addresses are told apart here: `*space` becomes the space that they lie in. */
@@ -62,6 +68,12 @@ static inline bool access_ordered(warp *w, const instruction *i, uint32_t mask, 
  * whose memory, and where. False after a fault. */
 bool access_shared(warp *w, const instruction *i, uint32_t lane, uint32_t address, uint32_t bytes,
                    cta **owner, uint32_t *at);
+
+/* Lanes to look at: one where all of them lie at the same place. */
+static inline uint32_t access_distinct(const access_window *win, uint32_t mask)
+{
+    return win->stride == 0 ? mask & (0 - mask) : mask;
+}
 
 /* What a shadow byte says. */
 enum {

@@ -1,21 +1,12 @@
 /* race_page.c - shadow memory of the race detector: pages of shared memory, chunks of global
  * memory, and pages that are in one state throughout. */
 #include "emulator/machine/race_state.h"
+#include "emulator/machine/wide.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* The two loops that a matrix unit's tiles go through, in the widest vectors that the processor
- * has.
- */
-#if defined(__x86_64__) && defined(__GLIBC__) && !defined(__clang__) &&                            \
-    !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-#define RACE_WIDEST __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
-#else
-#define RACE_WIDEST
-#endif
-
-RACE_WIDEST static void fill(uint32_t *to, uint32_t value, uint32_t n)
+MACHINE_WIDEST static void fill(uint32_t *to, uint32_t value, uint32_t n)
 {
     for (uint32_t k = 0; k < n; k++) {
         to[k] = value;
@@ -34,7 +25,7 @@ all_are(const uint32_t *write, const uint32_t *read, uint32_t w, uint32_t r, uin
     return differs == 0;
 }
 
-RACE_WIDEST static uint32_t run_of(const uint32_t *write, const uint32_t *read, uint32_t n)
+MACHINE_WIDEST static uint32_t run_of(const uint32_t *write, const uint32_t *read, uint32_t n)
 {
     uint32_t k = 0, w = write[0], r = read[0];
 

@@ -3,6 +3,7 @@
  * warp is apart. */
 #include "emulator/machine/async.h"
 #include "emulator/machine/profile.h"
+#include "emulator/machine/wide.h"
 
 #include <string.h>
 
@@ -28,36 +29,54 @@ uint32_t machine_alike(const warp *w, const instruction *i, uint32_t lane, uint3
     return mask;
 }
 
+MACHINE_WIDEST static void set_lanes(uint32_t values[MACHINE_LANES], uint32_t mask, uint32_t value)
+{
+    for (uint32_t lane = 0; lane < MACHINE_LANES; lane++) {
+        values[lane] = mask >> lane & 1 ? value : values[lane];
+    }
+}
+
+/* Of `lanes`, those that have this value. */
+MACHINE_WIDEST static uint32_t lanes_with(const uint32_t values[MACHINE_LANES], uint32_t lanes,
+                                          uint32_t value)
+{
+    uint32_t with = 0;
+
+    for (uint32_t lane = 0; lane < MACHINE_LANES; lane++) {
+        with |= (uint32_t)(values[lane] == value) << lane;
+    }
+    return with & lanes;
+}
+
+/* The lowest from `from` on; MACHINE_NONE without one. */
+MACHINE_WIDEST static uint32_t lowest_from(const uint32_t values[MACHINE_LANES], uint32_t lanes,
+                                           uint32_t from)
+{
+    uint32_t lowest = MACHINE_NONE;
+
+    for (uint32_t lane = 0; lane < MACHINE_LANES; lane++) {
+        uint32_t value = lanes >> lane & 1 ? values[lane] : MACHINE_NONE;
+        value = value >= from ? value : MACHINE_NONE;
+        lowest = value < lowest ? value : lowest;
+    }
+    return lowest;
+}
+
 static void store_pc(warp *w, uint32_t mask, uint32_t pc)
 {
     if (!w->diverged) {
         w->pc = pc;
-        return;
-    }
-    for (EACH_LANE(lane, mask)) {
-        w->lane_pc[lane] = pc;
+    } else {
+        set_lanes(w->lane_pc, mask, pc);
     }
 }
 
 static void split(warp *w, const group *g)
 {
-    if (w->diverged) {
-        return;
+    if (!w->diverged) {
+        w->diverged = true;
+        set_lanes(w->lane_pc, w->live, g->pc);
     }
-    w->diverged = true;
-    for (EACH_LANE(lane, w->live)) {
-        w->lane_pc[lane] = g->pc;
-    }
-}
-
-static uint32_t lowest_pc(const warp *w, uint32_t lanes, uint32_t from)
-{
-    uint32_t lowest = MACHINE_NONE;
-    for (EACH_LANE(lane, lanes)) {
-        uint32_t pc = w->lane_pc[lane];
-        lowest = pc >= from && pc < lowest ? pc : lowest;
-    }
-    return lowest;
 }
 
 static bool pick(warp *w, group *g)
@@ -76,18 +95,17 @@ static bool pick(warp *w, group *g)
         w->state = WARP_WAITING;
         return false;
     }
-    uint32_t pc = lowest_pc(w, ready, w->rotate);
+    uint32_t pc = lowest_from(w->lane_pc, ready, w->rotate);
     if (pc == MACHINE_NONE) {
-        pc = lowest_pc(w, ready, 0);
+        pc = lowest_from(w->lane_pc, ready, 0);
     }
     w->rotate = 0;
     if (pc == MACHINE_NONE) {
         return false;
     }
-    *g = (group){.pc = pc, .stop = lowest_pc(w, w->live, pc + 1)};
-    for (EACH_LANE(lane, awake)) {
-        g->mask |= (uint32_t)(w->lane_pc[lane] == pc) << lane;
-    }
+    *g = (group){.mask = lanes_with(w->lane_pc, awake, pc),
+                 .pc = pc,
+                 .stop = lowest_from(w->lane_pc, w->live, pc + 1)};
     if (g->mask == w->live) {
         w->diverged = false;
         w->parked = 0;
@@ -103,11 +121,7 @@ static void stuck(warp *w)
 {
     uint32_t lane = machine_lowest(w->live);
     const instruction *i = &w->run->kernel->code[w->lane_pc[lane]];
-    uint32_t here = 0;
-
-    for (EACH_LANE(other, w->live)) {
-        here |= (uint32_t)(w->lane_pc[other] == w->lane_pc[lane]) << other;
-    }
+    uint32_t here = lanes_with(w->lane_pc, w->live, w->lane_pc[lane]);
     uint32_t missing = w->live & ~here;
     if (i->flow != FLOW_WARP) {
         machine_fault(w, i, lane, 0, FAULT_BARRIER_DIVERGENCE,
@@ -192,10 +206,7 @@ static bool flow_members(warp *w, const instruction *i, group *g, uint32_t mask)
     uint32_t left = mask, waiting = 0;
 
     while (left != 0) {
-        uint32_t wanted = member[machine_lowest(left)], same = 0;
-        for (EACH_LANE(lane, left)) {
-            same |= (uint32_t)(member[lane] == wanted) << lane;
-        }
+        uint32_t wanted = member[machine_lowest(left)], same = lanes_with(member, left, wanted);
         left &= ~same;
         if (!in_own_mask(w, i, same, wanted)) {
             return false;

@@ -1,0 +1,161 @@
+/* access_count.c - what an access costs: sectors and lines of global memory, wavefronts of shared.
+ */
+#include "emulator/machine/access.h"
+#include "emulator/machine/wide.h"
+
+/* ---- Global memory ------------------------------------------------------------------------- */
+
+/* Distinct 32-byte sectors; lanes are mostly in ascending order, so the last few are looked at
+ * first. */
+static uint32_t find_sectors(const uint64_t address[MACHINE_LANES], uint32_t mask,
+                             uint64_t seen[MACHINE_LANES])
+{
+    uint32_t n = 0;
+
+    for (EACH_LANE(lane, mask)) {
+        uint64_t sector = address[lane] / MACHINE_SECTOR;
+        uint32_t k = n;
+        bool fresh = n == 0 || sector > seen[n - 1];
+        while (!fresh && k > 0 && seen[k - 1] != sector) {
+            k--;
+        }
+        if (fresh || k == 0) {
+            seen[n++] = sector;
+        }
+    }
+    return n;
+}
+
+/* Counts them, and marks their lines. */
+static uint32_t count_sectors(touched_range *t, const uint64_t address[MACHINE_LANES],
+                              uint32_t mask)
+{
+    uint64_t seen[MACHINE_LANES], begin = t->range->begin, marked = UINT64_MAX;
+    uint32_t n = find_sectors(address, mask, seen);
+
+    for (uint32_t k = 0; k < n; k++) { /* one may begin before the allocation's first byte */
+        uint64_t at = seen[k] * MACHINE_SECTOR, line = (at - begin) / MACHINE_LINE;
+        if (line != marked || at < begin) {
+            global_mark_lines(t, at < begin ? begin : at, at + 1);
+        }
+        marked = line;
+    }
+    return n;
+}
+
+void access_count_global(warp *w, const instruction *i, const uint64_t address[MACHINE_LANES],
+                         uint32_t mask, uint32_t bytes, bool store)
+{
+    hone_emu_counters *c = &w->run->counters;
+    touched_range *t = &w->run->touched[w->run->hit[i - w->run->kernel->code] - 1];
+    uint64_t lanes = mask == MACHINE_ALL ? MACHINE_LANES : (uint64_t)__builtin_popcount(mask);
+    uint64_t asked = lanes * bytes, sectors = 0, stride = access_stride(address, mask);
+
+    if (stride == bytes || stride <= MACHINE_SECTOR) { /* none is left out */
+        uint64_t end = address[MACHINE_LANES - 1] + bytes;
+        sectors = (end - 1) / MACHINE_SECTOR - address[0] / MACHINE_SECTOR + 1;
+        global_mark_lines(t, address[0], end);
+    } else {
+        sectors = count_sectors(t, address, mask);
+    }
+    c->global_requests++;
+    if (store) {
+        c->global_store_requests++;
+        c->global_store_bytes += asked;
+        c->global_store_sectors += sectors;
+    } else {
+        c->global_load_bytes += asked;
+        c->global_load_sectors += sectors;
+    }
+}
+
+/* ---- Shared memory ------------------------------------------------------------------------- */
+
+/* What `len` lanes, a multiple of eight of them, ask of the banks, which give words of 1 << shift
+ * bytes in turn: the lowest and the highest address, and a bit for each bank. */
+typedef struct asked {
+    uint64_t low, high;
+    uint32_t banks;
+} asked;
+
+MACHINE_WIDEST static void ask(const uint64_t *address, uint32_t len, uint32_t shift, asked *out)
+{
+    uint64_t low = UINT64_MAX, high = 0, banks = 0;
+
+    for (uint32_t lane = 0; lane < len; lane++) {
+        uint64_t a = address[lane];
+        low = a < low ? a : low;
+        high = a > high ? a : high;
+        banks |= UINT64_C(1) << ((a >> shift) & (len - 1));
+    }
+    *out = (asked){low, high, (uint32_t)banks};
+}
+
+/* Whether `len` lanes, each of 128 / len aligned bytes or less, take one wavefront: they lie within
+ * what all banks give at once, or use all banks once, the pattern that kernels aim at. */
+static bool is_conflict_free(const uint64_t *address, uint32_t len, uint32_t bytes)
+{
+    asked a;
+
+    ask(address, len, len == 32 ? 2 : len == 16 ? 3 : 4, &a);
+    return a.high / 4 * 4 + bytes <= a.low / 4 * 4 + MACHINE_LINE ||
+           (uint32_t)__builtin_popcount(a.banks) == len;
+}
+
+/* The most distinct words that one bank must give. */
+static uint32_t wavefronts(const uint64_t address[MACHINE_LANES], uint32_t mask, uint32_t words)
+{
+    uint64_t seen[MACHINE_LANES];
+    uint32_t in_bank[MACHINE_LANES] = {0};
+    uint32_t banks = 0, distinct = 0, worst = 0;
+
+    for (EACH_LANE(lane, mask)) {
+        uint64_t word = address[lane] / 4;
+        bool known = distinct > 0 && seen[distinct - 1] == word; /* lanes often share a word */
+        for (uint32_t k = 0; (banks >> word % 32 & 1) && k < distinct && !known; k++) {
+            known = seen[k] == word;
+        }
+        if (known) {
+            continue;
+        }
+        seen[distinct++] = word;
+        for (uint32_t k = 0; k < words; k++) {
+            uint32_t bank = (uint32_t)(word + k) % 32;
+            banks |= UINT32_C(1) << bank;
+            in_bank[bank]++;
+            worst = in_bank[bank] > worst ? in_bank[bank] : worst;
+        }
+    }
+    return worst;
+}
+
+void access_count_shared(warp *w, const uint64_t address[MACHINE_LANES], uint32_t mask,
+                         uint32_t bytes)
+{
+    hone_emu_counters *c = &w->run->counters;
+    uint32_t lanes = bytes <= 4 ? 32 : bytes == 8 ? 16 : 8, words = bytes <= 4 ? 1 : bytes / 4;
+
+    c->shared_requests++;
+    uint32_t least = words > 4 ? words / 4 : 1; /* a part's bytes over 128 */
+    for (uint32_t first = 0; first < MACHINE_LANES; first += lanes) {
+        uint32_t part = lanes == 32 ? MACHINE_ALL : ((UINT32_C(1) << lanes) - 1) << first;
+        if ((mask & part) == part && bytes <= 16 &&
+            is_conflict_free(address + first, lanes, bytes)) {
+            c->shared_wavefronts++;
+        } else if ((mask & part) != 0) {
+            uint32_t fronts = wavefronts(address, mask & part, words);
+            c->shared_wavefronts += fronts;
+            c->shared_conflicts += fronts > least ? fronts - least : 0;
+        }
+    }
+}
+
+void access_count_matrix(warp *w, const uint64_t address[MACHINE_LANES], uint32_t mask)
+{
+    hone_emu_counters *c = &w->run->counters;
+    uint64_t before = c->shared_wavefronts;
+
+    access_count_shared(w, address, mask, 16);
+    c->matrix_phases += (uint64_t)__builtin_popcount(mask) / 8;
+    c->matrix_wavefronts += c->shared_wavefronts - before;
+}
