@@ -2,6 +2,7 @@
  * dependent launch): what that one wrote counts as written by a cluster that nobody knows until
  * griddepcontrol.wait. Who is ordered behind a warp that has waited knows it, too. */
 #include "emulator/machine/race_state.h"
+#include "emulator/machine/wide.h"
 
 #include <stdlib.h>
 
@@ -48,13 +49,31 @@ static bool is_written(const run_state *run, uint32_t write, uint32_t read)
     return found;
 }
 
+/* How many of a page's units were written for sure, and how many may have been. */
+MACHINE_WIDEST static void count_written(const race_page *p, uint32_t units, uint32_t counts[2])
+{
+    uint32_t plain = 0, some = 0;
+
+    for (uint32_t n = 0; n < units; n++) {
+        uint32_t written = p->write[n] > RACE_PREVIOUS;
+        plain += written;
+        some += written | ((p->read[n] & RACE_ATOMIC_IN) != 0);
+    }
+    counts[0] = plain;
+    counts[1] = some;
+}
+
 static bool collect_page(run_state *run, machine_writes *out, race_page *p, uint64_t base)
 {
     uint64_t unit = UINT64_C(1) << p->shift;
-    uint32_t units = RACE_PAGE >> p->shift;
+    uint32_t units = RACE_PAGE >> p->shift, counts[2];
 
     race_page_spread(p);
-    for (uint32_t n = 0; n < units; n++) {
+    count_written(p, units, counts);
+    if (counts[0] == units) {
+        return add_range(run, out, base, base + RACE_PAGE);
+    }
+    for (uint32_t n = 0; counts[1] != 0 && n < units; n++) {
         if (is_written(run, p->write[n], p->read[n]) &&
             !add_range(run, out, base + n * unit, base + (n + 1) * unit)) {
             return false;

@@ -1,6 +1,7 @@
 /* race_touch.c - accesses of warps and engines, cut into runs of words within a page of shadow. */
 #include "emulator/machine/access.h"
 #include "emulator/machine/race_state.h"
+#include "emulator/machine/wide.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -203,32 +204,63 @@ static bool touch_seen(race_visit *v, const run_of_lanes *r)
     return true;
 }
 
+/* The units of a page where the lanes of `mask` begin; the others get that of `inside`. Not 0: bits
+ * of addresses that lie between units or behind the page. */
+MACHINE_WIDEST static uint64_t find_units(const uint64_t at[MACHINE_LANES], uint32_t mask,
+                                          uint64_t inside, uint64_t base, uint32_t shift,
+                                          uint32_t unit[MACHINE_LANES])
+{
+    uint64_t part = (UINT64_C(1) << shift) - 1, out = 0;
+
+    for (uint32_t lane = 0; lane < MACHINE_LANES; lane++) {
+        uint64_t from = (mask >> lane & 1 ? at[lane] : inside) - base;
+        out |= (from & part) | from / RACE_PAGE;
+        unit[lane] = (uint32_t)(from >> shift);
+    }
+    return out;
+}
+
+MACHINE_WIDEST static uint32_t differ_from(const uint32_t *states,
+                                           const uint32_t unit[MACHINE_LANES], uint32_t state)
+{
+    uint32_t differs = 0;
+
+    for (uint32_t lane = 0; lane < MACHINE_LANES; lane++) {
+        differs |= states[unit[lane]] ^ state;
+    }
+    return differs;
+}
+
+static void set_units(uint32_t *states, const uint32_t unit[MACHINE_LANES], uint32_t state)
+{
+    for (uint32_t lane = 0; lane < MACHINE_LANES; lane++) {
+        states[unit[lane]] = state;
+    }
+}
+
 /* Lanes whose units lie in the page of global memory that was looked at, all in the state that was
  * seen: how a warp mostly goes through it where not in one run. False: nothing was done. */
 static bool touch_alike(const race_visit *v, const uint64_t at[MACHINE_LANES], uint32_t mask,
                         uint32_t bytes)
 {
     const race_page *p = v->page;
-    uint64_t part = (UINT64_C(1) << p->shift) - 1, out = bytes & part;
     uint32_t unit[MACHINE_LANES], differs = 0, units = bytes >> p->shift;
+    uint64_t inside = at[machine_lowest(mask)];
 
-    for (uint32_t lane = 0; lane < MACHINE_LANES; lane++) {
-        uint64_t from = at[lane] - v->base;
-        out |= mask >> lane & 1 ? (from & part) | from / RACE_PAGE : 0;
-        unit[lane] = (uint32_t)from >> p->shift;
-    }
-    if (out != 0 || p->flat) {
+    if (p->flat || bytes % (UINT32_C(1) << p->shift) != 0 ||
+        find_units(at, mask, inside, v->base, p->shift, unit) != 0) {
         return false;
     }
-    for (EACH_LANE(lane, mask)) {
-        for (uint32_t k = unit[lane]; k < unit[lane] + units; k++) {
-            differs |= (p->write[k] ^ v->seen_write) | (p->read[k] ^ v->seen_read);
-        }
+    for (uint32_t k = 0; k < units; k++) {
+        differs |= differ_from(p->write + k, unit, v->seen_write);
+        differs |= differ_from(p->read + k, unit, v->seen_read);
     }
-    for (EACH_LANE(lane, differs == 0 ? mask : 0)) {
-        for (uint32_t k = unit[lane]; k < unit[lane] + units; k++) {
-            p->write[k] = v->next_write;
-            p->read[k] = v->next_read;
+    for (uint32_t k = 0; differs == 0 && k < units; k++) {
+        if (v->next_write != v->seen_write) {
+            set_units(p->write + k, unit, v->next_write);
+        }
+        if (v->next_read != v->seen_read) {
+            set_units(p->read + k, unit, v->next_read);
         }
     }
     return differs == 0;
@@ -264,19 +296,6 @@ static bool touch_lanes(race_visit *v, const uint64_t at[MACHINE_LANES], uint32_
     return r.bytes == 0 || touch_seen(v, &r) || touch_run(v, &r);
 }
 
-static bool is_dense(const uint64_t at[MACHINE_LANES], uint32_t mask, uint32_t bytes)
-{
-    uint64_t wrong = 0;
-
-    if (mask != MACHINE_ALL || at[31] != at[0] + UINT64_C(31) * bytes) {
-        return false;
-    }
-    for (uint32_t lane = 0; lane < MACHINE_LANES; lane++) {
-        wrong |= at[lane] ^ (at[0] + (uint64_t)lane * bytes);
-    }
-    return wrong == 0;
-}
-
 static void report_lane(const race_visit *v, const uint64_t at[MACHINE_LANES], uint32_t mask,
                         uint32_t bytes)
 {
@@ -299,6 +318,7 @@ bool race_touch(warp *w, const instruction *i, cta *owner, const uint64_t at[MAC
                 uint32_t mask, uint32_t bytes, race_access kind)
 {
     race_state *s = w->cta->cluster->races;
+    uint64_t stride = access_stride(at, mask);
     bool together = kind == RACE_READ_TOGETHER, good = false;
 
     if (!wants(w, owner) || !race_book_room(s->book, w->run)) {
@@ -323,9 +343,12 @@ bool race_touch(warp *w, const instruction *i, cta *owner, const uint64_t at[MAC
                     .agent = r->agent,
                     .time = r->home->times[r->agent]};
     v.record = own_record(s, r, w, &v);
-    if (is_dense(at, mask, bytes)) {
+    if (stride == bytes) {
         run_of_lanes all = {.at = at[0], .bytes = UINT64_C(32) * bytes, .each = bytes};
         good = touch_run(&v, &all);
+    } else if (stride == 0) {
+        run_of_lanes one = {.at = at[0], .bytes = bytes, .each = bytes, .many = true};
+        good = touch_run(&v, &one);
     } else {
         good = touch_lanes(&v, at, mask, bytes);
     }
