@@ -19,35 +19,22 @@ static async_copy *new_copy(warp *w)
     return &w->copies[w->copies_len++];
 }
 
-/* A task's access of `sizes[lane]` bytes a lane: those that follow one another, at once. */
-static bool touch_runs(const async_copy *c, cta *owner, const uint64_t at[MACHINE_LANES],
-                       const uint32_t sizes[MACHINE_LANES], uint32_t mask, race_access kind)
-{
-    uint64_t begin = 0, end = 0;
-
-    for (EACH_LANE(lane, mask)) {
-        if (at[lane] != end) {
-            if (end > begin && !race_task_touch(c->task, owner, begin, end - begin, 1, 0, kind)) {
-                return false;
-            }
-            begin = end = at[lane];
-        }
-        end += sizes[lane];
-    }
-    return end == begin || race_task_touch(c->task, owner, begin, end - begin, 1, 0, kind);
-}
-
 static bool touch(const warp *w, const async_copy *c, uint32_t mask)
 {
     uint64_t to[MACHINE_LANES];
-    uint32_t sizes[MACHINE_LANES];
+    uint32_t whole = 0;
 
     for (uint32_t lane = 0; lane < MACHINE_LANES; lane++) {
         to[lane] = c->to[lane];
-        sizes[lane] = c->bytes;
+        whole |= (uint32_t)(c->from_bytes[lane] == c->bytes) << lane;
     }
-    return touch_runs(c, NULL, c->from, c->from_bytes, mask, RACE_READ) &&
-           touch_runs(c, w->cta, to, sizes, mask, RACE_WRITE);
+    for (EACH_LANE(lane, mask & ~whole)) {
+        if (!race_task_touch(c->task, NULL, c->from[lane], c->from_bytes[lane], 1, 0, RACE_READ)) {
+            return false;
+        }
+    }
+    return race_task_touch_lanes(c->task, NULL, c->from, mask & whole, c->bytes, RACE_READ) &&
+           race_task_touch_lanes(c->task, w->cta, to, mask, c->bytes, RACE_WRITE);
 }
 
 /* Shadow of one lane's 4, 8 or 16 bytes: from `from`, with `more` set in each byte. */

@@ -69,6 +69,9 @@ race_task *race_issue(warp *w, const instruction *i, race_engine engine);
 /* `rows` runs of `bytes`, `stride` apart, from `at` on. */
 bool race_task_touch(race_task *t, cta *owner, uint64_t at, uint64_t bytes, uint64_t rows,
                      uint64_t stride, race_access kind);
+/* `bytes`, a power of two, at the place of each lane of `mask`. */
+bool race_task_touch_lanes(race_task *t, cta *owner, const uint64_t at[MACHINE_LANES],
+                           uint32_t mask, uint32_t bytes, race_access kind);
 /* Reads of 16 bytes at a time: those of the RACE_READ_PAGE bytes from `at` (a multiple of as many)
  * on whose bit is set, and the same of `pages` such runs, `stride` apart. */
 enum { RACE_READ_PAGE = 1024 };

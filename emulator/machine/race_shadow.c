@@ -76,8 +76,7 @@ static bool reads_allow(race_visit *v, uint32_t value)
     return true;
 }
 
-/* Done by this warp since its lanes last met. */
-static bool own_now(const race_visit *v, uint32_t id)
+bool race_own_now(const race_visit *v, uint32_t id)
 {
     const race_record *r = &v->book->records[id];
     return id != 0 && r->agent == v->agent && r->time == v->time && r->cluster == v->state->number;
@@ -102,8 +101,7 @@ bool race_recall(race_visit *v, uint32_t write, uint32_t read, bool after)
     return false;
 }
 
-/* What becomes of a word's state, or false and the access that stands against it. */
-static bool decide(race_visit *v, uint32_t write, uint32_t read)
+bool race_decide(race_visit *v, uint32_t write, uint32_t read)
 {
     if ((v->seen && v->seen_write == write && v->seen_read == read) ||
         (v->task == NULL && race_recall(v, write, read, false))) {
@@ -121,7 +119,8 @@ static bool decide(race_visit *v, uint32_t write, uint32_t read)
     v->seen_read = read;
     v->seen = true;
     v->calm = v->owner == NULL || v->task != NULL ||
-              (!own_now(v, write) && !own_now(v, (read & RACE_SET) != 0 ? 0 : read & RACE_INDEX));
+              (!race_own_now(v, write) &&
+               !race_own_now(v, (read & RACE_SET) != 0 ? 0 : read & RACE_INDEX));
     if (v->task == NULL) { /* engines go straight */
         v->steps[v->steps_len++ % RACE_STEPS] =
             (race_step){write, read, v->next_write, v->next_read, v->calm};
@@ -151,11 +150,12 @@ static bool lanes_allow(race_visit *v, const race_page *p, uint32_t unit, uint32
 {
     uint32_t write = p->write[unit], read = p->read[unit], at = 0;
 
-    if (write != v->record && own_now(v, write) && lanes_differ(p->writer + unit, lanes, n, &at)) {
+    if (write != v->record && race_own_now(v, write) &&
+        lanes_differ(p->writer + unit, lanes, n, &at)) {
         v->against = write;
         v->other = p->writer[unit + at];
     } else if (v->kind == RACE_WRITE && (read & (RACE_SET | RACE_ATOMIC_IN)) == 0 &&
-               own_now(v, read) && lanes_differ(p->reader + unit, lanes, n, &at)) {
+               race_own_now(v, read) && lanes_differ(p->reader + unit, lanes, n, &at)) {
         v->against = read;
         v->other = p->reader[unit + at];
     } else {
@@ -182,7 +182,7 @@ static void note_lanes(const race_visit *v, race_page *p, uint32_t unit, uint32_
         memcpy(p->writer + unit, lanes, n);
     } else if (v->kind == RACE_ATOMIC || v->together) {
         memset(p->reader + unit, RACE_NOBODY, n);
-    } else if ((read & RACE_SET) == 0 && own_now(v, read & RACE_INDEX)) {
+    } else if ((read & RACE_SET) == 0 && race_own_now(v, read & RACE_INDEX)) {
         for (uint32_t k = 0; k < n; k++) {
             uint8_t was = p->reader[unit + k];
             p->reader[unit + k] = was == lanes[k] ? was : RACE_MANY;
@@ -205,7 +205,7 @@ static bool visit_page(race_visit *v, race_page *p)
     bool same = last != NULL && p->read[0] == v->seen_read && last->writes == p->writes &&
                 memcmp(last->distinct, p->distinct, p->writes * sizeof *p->distinct) == 0;
     for (uint32_t k = 0; !same && k < p->writes; k++) {
-        if (!decide(v, p->distinct[k], p->read[0])) {
+        if (!race_decide(v, p->distinct[k], p->read[0])) {
             return false;
         }
     }
@@ -230,7 +230,7 @@ bool race_visit_units(race_visit *v, race_page *p, uint32_t first, uint32_t n, c
     for (uint32_t k = 0, len = 0; k < n; k += len) {
         len = race_run_of(write + k, read + k, n - k);
         v->unit = first + k;
-        if (!decide(v, write[k], read[k])) {
+        if (!race_decide(v, write[k], read[k])) {
             return false;
         }
         if (p->writer != NULL && lanes != NULL) {
@@ -247,4 +247,15 @@ bool race_visit_units(race_visit *v, race_page *p, uint32_t first, uint32_t n, c
         }
     }
     return true;
+}
+
+race_page *race_visit_page(race_visit *v, uint64_t at)
+{
+    race_state *s = v->state;
+
+    if (v->owner == NULL) {
+        return race_page_global(v->book, s->run, at);
+    }
+    race_page *p = &s->shared[v->owner->rank * s->shared_pages + at / RACE_PAGE];
+    return race_page_ready(s->run, p) ? p : NULL;
 }

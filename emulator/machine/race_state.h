@@ -243,8 +243,19 @@ bool race_ordered(const race_visit *v, uint32_t record);
 /* Units in that state were met before (or, `after`, left in it): `seen` and what goes with it is
  * about them again. */
 bool race_recall(race_visit *v, uint32_t write, uint32_t read, bool after);
+/* Whether this record is of the warp itself, since its lanes last met. */
+bool race_own_now(const race_visit *v, uint32_t id);
+/* What becomes of a word's state, or false and the access that stands against it. */
+bool race_decide(race_visit *v, uint32_t write, uint32_t read);
+/* The page of shadow that an address lies in; NULL, and the run marked, without memory. */
+race_page *race_visit_page(race_visit *v, uint64_t at);
 bool race_visit_units(race_visit *v, race_page *p, uint32_t first, uint32_t n,
                       const uint8_t *lanes);
+
+/* race_alike.c. `bytes` at each lane's place, all of them in one state that allows it. False:
+ * nothing was done, they must be gone through. */
+bool race_visit_alike(race_visit *v, const uint64_t at[MACHINE_LANES], uint32_t mask,
+                      uint32_t bytes);
 
 /* race_report.c. "shared offset 64 of CTA 2" */
 void race_place(const warp *w, const cta *owner, uint64_t at, char *text, size_t capacity);

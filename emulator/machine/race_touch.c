@@ -1,7 +1,6 @@
 /* race_touch.c - accesses of warps and engines, cut into runs of words within a page of shadow. */
 #include "emulator/machine/access.h"
 #include "emulator/machine/race_state.h"
-#include "emulator/machine/wide.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -18,17 +17,6 @@ static bool wants(const warp *w, const cta *owner)
     int checks =
         owner == NULL ? HONE_EMU_CHECK_GLOBAL_RACES : HONE_EMU_CHECK_RACES | HONE_EMU_CHECK_PROXY;
     return w->cta->cluster->races != NULL && machine_checks(w, (hone_emu_check)checks);
-}
-
-static race_page *page_at(race_visit *v, uint64_t at)
-{
-    race_state *s = v->state;
-
-    if (v->owner == NULL) {
-        return race_page_global(v->book, s->run, at);
-    }
-    race_page *p = &s->shared[v->owner->rank * s->shared_pages + at / RACE_PAGE];
-    return race_page_ready(s->run, p) ? p : NULL;
 }
 
 static const uint8_t all_lanes[MACHINE_LANES] = {0,  1,  2,  3,  4,  5,  6,  7,  8,  9,  10,
@@ -72,7 +60,7 @@ static bool touch_run(race_visit *v, const run_of_lanes *r)
     uint8_t lanes[RACE_PAGE];
 
     for (uint64_t at = r->at, end = r->at + r->bytes, next = 0; at < end; at = next) {
-        race_page *p = page_at(v, at);
+        race_page *p = race_visit_page(v, at);
         v->base = at / RACE_PAGE * RACE_PAGE;
         next = v->base + RACE_PAGE < end ? v->base + RACE_PAGE : end;
         v->page = p;
@@ -175,7 +163,7 @@ static bool touch_seen(race_visit *v, const run_of_lanes *r)
         return false;
     }
     if (v->page == NULL || r->at - from != v->base) {
-        v->page = page_at(v, r->at);
+        v->page = race_visit_page(v, r->at);
         v->base = r->at - from;
     }
     const race_page *p = v->page;
@@ -204,74 +192,11 @@ static bool touch_seen(race_visit *v, const run_of_lanes *r)
     return true;
 }
 
-/* The units of a page where the lanes of `mask` begin; the others get that of `inside`. Not 0: bits
- * of addresses that lie between units or behind the page. */
-MACHINE_WIDEST static uint64_t find_units(const uint64_t at[MACHINE_LANES], uint32_t mask,
-                                          uint64_t inside, uint64_t base, uint32_t shift,
-                                          uint32_t unit[MACHINE_LANES])
-{
-    uint64_t part = (UINT64_C(1) << shift) - 1, out = 0;
-
-    for (uint32_t lane = 0; lane < MACHINE_LANES; lane++) {
-        uint64_t from = (mask >> lane & 1 ? at[lane] : inside) - base;
-        out |= (from & part) | from / RACE_PAGE;
-        unit[lane] = (uint32_t)(from >> shift);
-    }
-    return out;
-}
-
-MACHINE_WIDEST static uint32_t differ_from(const uint32_t *states,
-                                           const uint32_t unit[MACHINE_LANES], uint32_t state)
-{
-    uint32_t differs = 0;
-
-    for (uint32_t lane = 0; lane < MACHINE_LANES; lane++) {
-        differs |= states[unit[lane]] ^ state;
-    }
-    return differs;
-}
-
-static void set_units(uint32_t *states, const uint32_t unit[MACHINE_LANES], uint32_t state)
-{
-    for (uint32_t lane = 0; lane < MACHINE_LANES; lane++) {
-        states[unit[lane]] = state;
-    }
-}
-
-/* Lanes whose units lie in the page of global memory that was looked at, all in the state that was
- * seen: how a warp mostly goes through it where not in one run. False: nothing was done. */
-static bool touch_alike(const race_visit *v, const uint64_t at[MACHINE_LANES], uint32_t mask,
-                        uint32_t bytes)
-{
-    const race_page *p = v->page;
-    uint32_t unit[MACHINE_LANES], differs = 0, units = bytes >> p->shift;
-    uint64_t inside = at[machine_lowest(mask)];
-
-    if (p->flat || bytes % (UINT32_C(1) << p->shift) != 0 ||
-        find_units(at, mask, inside, v->base, p->shift, unit) != 0) {
-        return false;
-    }
-    for (uint32_t k = 0; k < units; k++) {
-        differs |= differ_from(p->write + k, unit, v->seen_write);
-        differs |= differ_from(p->read + k, unit, v->seen_read);
-    }
-    for (uint32_t k = 0; differs == 0 && k < units; k++) {
-        if (v->next_write != v->seen_write) {
-            set_units(p->write + k, unit, v->next_write);
-        }
-        if (v->next_read != v->seen_read) {
-            set_units(p->read + k, unit, v->next_read);
-        }
-    }
-    return differs == 0;
-}
-
 /* Runs of lanes that touch memory side by side, one after the other. */
 static bool touch_lanes(race_visit *v, const uint64_t at[MACHINE_LANES], uint32_t mask,
                         uint32_t bytes)
 {
     run_of_lanes r = {.each = bytes};
-    bool tried = false;
 
     for (EACH_LANE(lane, mask)) {
         bool follows =
@@ -282,14 +207,8 @@ static bool touch_lanes(race_visit *v, const uint64_t at[MACHINE_LANES], uint32_
             r.many |= repeats;
             continue;
         }
-        if (r.bytes != 0) {
-            if (!touch_seen(v, &r) && !touch_run(v, &r)) {
-                return false;
-            }
-            if (!tried && v->owner == NULL && touch_alike(v, at, mask >> lane << lane, bytes)) {
-                return true;
-            }
-            tried = true;
+        if (r.bytes != 0 && !touch_seen(v, &r) && !touch_run(v, &r)) {
+            return false;
         }
         r = (run_of_lanes){.at = at[lane], .bytes = bytes, .lane = lane, .each = bytes};
     }
@@ -350,7 +269,7 @@ bool race_touch(warp *w, const instruction *i, cta *owner, const uint64_t at[MAC
         run_of_lanes one = {.at = at[0], .bytes = bytes, .each = bytes, .many = true};
         good = touch_run(&v, &one);
     } else {
-        good = touch_lanes(&v, at, mask, bytes);
+        good = race_visit_alike(&v, at, mask, bytes) || touch_lanes(&v, at, mask, bytes);
     }
     if (!good && !w->run->faulted) {
         report_lane(&v, at, mask, bytes);
@@ -444,6 +363,22 @@ bool race_task_touch(race_task *t, cta *owner, uint64_t at, uint64_t bytes, uint
     return good;
 }
 
+bool race_task_touch_lanes(race_task *t, cta *owner, const uint64_t at[MACHINE_LANES],
+                           uint32_t mask, uint32_t bytes, race_access kind)
+{
+    bool good = true;
+
+    if (mask == 0 || !looks_at(t, owner)) {
+        return t == NULL || !t->by->run->faulted;
+    }
+    race_visit v = visit_of(t, owner, kind);
+    good = race_visit_alike(&v, at, mask, bytes) || touch_lanes(&v, at, mask, bytes);
+    if (!good && !t->by->run->faulted) {
+        race_report(&v, t->lane, v.base, bytes);
+    }
+    return good;
+}
+
 /* Four words of state. */
 typedef uint32_t four __attribute__((vector_size(16)));
 enum { CHUNK = 16, PAGE_CHUNKS = RACE_PAGE / CHUNK };
@@ -488,7 +423,7 @@ bool race_task_read_chunks(race_task *t, cta *owner, uint64_t at, uint64_t chunk
         list[len++] = (uint8_t)__builtin_ctzll(rest);
     }
     for (uint32_t k = 0; k < pages && good; k++) {
-        race_page *p = page_at(&v, at + k * stride);
+        race_page *p = race_visit_page(&v, at + k * stride);
         bool done = p != NULL && read_chunks(&v, p, list, len);
         for (uint32_t n = 0; n < len && !done && good; n++) {
             run_of_lanes r = {.at = at + k * stride + list[n] * CHUNK, .bytes = CHUNK, .each = 1};
