@@ -11,7 +11,31 @@ typedef struct places {
     uint32_t *write[MACHINE_LANES], *read[MACHINE_LANES];
     uint8_t *who[MACHINE_LANES]; /* NULL: not kept */
     uint32_t units;              /* of a lane */
+    uint32_t many;               /* lanes that stand for others at the same place as well */
 } places;
+
+/* Lanes of `mask` without those that go where one before them goes, as long as all are close
+ * together. */
+static uint32_t without_repeats(const uint64_t at[MACHINE_LANES], uint32_t mask, uint32_t bytes,
+                                uint32_t *many)
+{
+    uint64_t begin = at[machine_lowest(mask)] & ~(UINT64_C(64) * bytes - 1), seen = 0, again = 0;
+    uint32_t shift = (uint32_t)__builtin_ctz(bytes), lanes = 0;
+
+    for (EACH_LANE(lane, mask)) {
+        uint64_t cell = (at[lane] - begin) >> shift, bit = UINT64_C(1) << cell % 64;
+        if (cell >= 64) {
+            return mask;
+        }
+        lanes |= (uint32_t)((seen & bit) == 0) << lane;
+        again |= seen & bit;
+        seen |= bit;
+    }
+    for (EACH_LANE(lane, again != 0 ? lanes : 0)) {
+        *many |= (uint32_t)(again >> ((at[lane] - begin) >> shift) & 1) << lane;
+    }
+    return lanes;
+}
 
 /* False where the lanes' parts are less than units. */
 static bool find_places(race_visit *v, const uint64_t at[MACHINE_LANES], uint32_t mask,
@@ -42,7 +66,7 @@ static bool find_places(race_visit *v, const uint64_t at[MACHINE_LANES], uint32_
     return true;
 }
 
-enum { STATES = 8 };
+enum { STATES = 16 };
 
 /* The states of the lanes' units before the access, and after it. */
 typedef struct states {
@@ -155,7 +179,8 @@ ALIKE_INLINE void note_who(const places *p, uint32_t len, const states *s, uint3
     for (EACH_LANE(lane, mask)) {
         for (uint32_t k = 0; k < len; k++) {
             uint8_t was = p->who[lane][k];
-            p->who[lane][k] = was == FRESH || was == lane ? (uint8_t)lane : several;
+            bool alone = (was == FRESH || was == lane) && (p->many >> lane & 1) == 0;
+            p->who[lane][k] = alone ? (uint8_t)lane : several;
         }
     }
 }
@@ -198,6 +223,10 @@ bool race_visit_alike(race_visit *v, const uint64_t at[MACHINE_LANES], uint32_t 
 {
     places p;
 
+    p.many = 0;
+    if (v->kind == RACE_READ && v->owner != NULL && v->task == NULL && !v->together) {
+        mask = without_repeats(at, mask, bytes, &p.many);
+    }
     if (!find_places(v, at, mask, bytes, &p)) {
         return false;
     }
