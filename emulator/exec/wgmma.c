@@ -202,7 +202,6 @@ static bool open_columns(warp *w, product *p, uint32_t block)
         c->kept = true;
         tensor_open_columns(c);
     }
-    p->call.columns = c;
     return !wgmma_matrix_refuse(w, p->i, &p->b_matrix, 'B', block, 1, &p->read);
 }
 
@@ -233,17 +232,20 @@ static void run_half(warp *w, const uint32_t *registers, const product *p, tenso
     }
 }
 
-static void run_block(warp *w, product *p, uint32_t block)
+/* `blocks` of them from `block` on, whose columns lie side by side. */
+static void run_blocks(warp *w, product *p, uint32_t block, uint32_t blocks)
 {
     static const uint32_t zeros[MACHINE_LANES];
     const instruction *i = p->i;
-    uint32_t *d[4];
+    uint32_t *d[8];
 
+    p->call.columns = p->columns + block;
+    p->call.blocks = blocks;
     if (i->element_bytes == WGMMA_F16) {
         run_half(w, p->registers + 2 * block, p, &p->call);
         return;
     }
-    for (uint32_t n = 0; n < 4; n++) {
+    for (uint32_t n = 0; n < 4 * blocks; n++) {
         d[n] = machine_r32(w, p->registers[4 * block + n]);
         p->call.c[n] = p->accumulates ? d[n] : zeros;
     }
@@ -272,11 +274,15 @@ static bool run_product(warp *w, const wgmma_op *op, product *p)
                             .unit = tensor_unit_wgmma(type, i->element_bytes == WGMMA_F16, mode),
                             .mode = mode,
                             .saturate = wgmma_has(i, WGMMA_SATURATED)};
-    for (uint32_t block = 0; block < i->elements; block++) {
-        if (!open_columns(w, p, block)) {
-            return false;
+    uint32_t together = mode == HONE_EMU_FAST && i->element_bytes != WGMMA_F16 ? 2 : 1;
+    for (uint32_t block = 0, blocks = 0; block < i->elements; block += blocks) {
+        blocks = block + together <= i->elements ? together : 1;
+        for (uint32_t n = 0; n < blocks; n++) {
+            if (!open_columns(w, p, block + n)) {
+                return false;
+            }
         }
-        run_block(w, p, block);
+        run_blocks(w, p, block, blocks);
     }
     if (p->read.counts) {
         count_read(w, &p->read);

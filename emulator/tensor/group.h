@@ -4,7 +4,10 @@
  * A vector holds LANES lanes of one accumulator register: LANES / 4 rows, at each the four columns
  * of its parity. Left values are repeated for the four, right ones for the rows. */
 
-enum { GROUP_VECTORS = 2 * 32 / LANES }; /* of the accumulators of eight rows: even, odd columns */
+enum {
+    GROUP_VECTORS = 2 * 32 / LANES, /* of the accumulators of eight rows: even, odd columns */
+    GROUP_BLOCKS = TENSOR_LEVEL == 3 ? 2 : 1, /* whose sums the host's registers hold */
+};
 
 #if TENSOR_LEVEL > 1
 #define GROUP_SPREAD(x, quad) (vi) VECTOR_CALL(shuffle_epi32)((vector_native)(x), 0x55 * (quad))
@@ -107,12 +110,14 @@ VECTOR_INLINE void group_store(uint32_t *const *d, const vi acc[GROUP_VECTORS], 
     }
 }
 
-/* sum = a * b + sum, rounded once. */
+/* sum = a * b + sum, rounded once. As an instruction and not a builtin: compilers load `a` anew at
+ * each use and move sums around. */
 VECTOR_INLINE void group_fma(vi *sum, const vf *a, const vf *b)
 {
-#if TENSOR_LEVEL > 1
-    *sum = (vi)VECTOR_CALL(fmadd_ps)((vector_native_float)*a, (vector_native_float)*b,
-                                     (vector_native_float)*sum);
+#if TENSOR_LEVEL == 3
+    __asm__("vfmadd231ps %2, %1, %0" : "+v"(*sum) : "v"(*a), "v"(*b));
+#elif TENSOR_LEVEL == 2
+    __asm__("vfmadd231ps %2, %1, %0" : "+x"(*sum) : "x"(*a), "x"(*b));
 #else
     for (size_t i = 0; i < LANES; i++) {
         (*(vf *)sum)[i] = fmaf((*a)[i], (*b)[i], (*(vf *)sum)[i]);
@@ -120,32 +125,71 @@ VECTOR_INLINE void group_fma(vi *sum, const vf *a, const vf *b)
 #endif
 }
 
-/* All sixteen rows at once: as many sums as hide a multiply-add's latency. */
-VECTOR_INLINE void group_fast(uint32_t *const *d, const tensor_group_call *call, uint32_t elements)
-{
-    vi acc[2][GROUP_VECTORS];
+/* DO(v) for each vector of a column's sixteen rows. Written out: of an array that a loop goes
+ * through the compiler keeps nothing in registers. */
+#define GROUP_FOUR(DO, v) DO((v)) DO((v) + 1) DO((v) + 2) DO((v) + 3)
+#if LANES == 16
+#define GROUP_EACH(DO) GROUP_FOUR(DO, 0)
+#elif LANES == 8
+#define GROUP_EACH(DO) GROUP_FOUR(DO, 0) GROUP_FOUR(DO, 4)
+#else
+#define GROUP_EACH(DO) GROUP_FOUR(DO, 0) GROUP_FOUR(DO, 4) GROUP_FOUR(DO, 8) GROUP_FOUR(DO, 12)
+#endif
+/* Where vector v of an accumulator's even or odd columns lies: its register, and the lane. */
+#define GROUP_AT(registers, v, odd)                                                                \
+    ((registers)[(v) / (32 / LANES) * 2 + (odd)] + (v) % (32 / LANES) * LANES)
 
-    group_load(acc[0], call->c, 0);
-    group_load(acc[1], call->c, 1);
-    for (uint32_t q = 0; q < 8; q++) {
-        VECTOR_UNROLL
-        for (uint32_t e = 0; e < elements; e++) {
-            const float *left = call->rows->values[q * elements + e][0];
-            vf right[2];
-            group_repeat((vi *)&right[0], call->columns->values[q * elements + e][0]);
-            group_repeat((vi *)&right[1], call->columns->values[q * elements + e][1]);
-            VECTOR_UNROLL
-            for (uint32_t v = 0; v < 64 / LANES; v++) {
-                vf a;
-                memcpy(&a, left + v * LANES, sizeof a);
-                vi *sums = &acc[v / (32 / LANES)][v % (32 / LANES)];
-                group_fma(&sums[0], &a, &right[0]);
-                group_fma(&sums[32 / LANES], &a, &right[1]);
-            }
-        }
+#define GROUP_LOAD(v)                                                                              \
+    vector_load(&even_sums[v], GROUP_AT(c, v, 0));                                                 \
+    vector_load(&odd_sums[v], GROUP_AT(c, v, 1));
+#define GROUP_LOAD_NEXT(v)                                                                         \
+    vector_load(&next_even_sums[v], GROUP_AT(c + 4, v, 0));                                        \
+    vector_load(&next_odd_sums[v], GROUP_AT(c + 4, v, 1));
+#define GROUP_ROW(v)                                                                               \
+    {                                                                                              \
+        vf a;                                                                                      \
+        memcpy(&a, left + (v)*LANES, sizeof a);                                                    \
+        group_fma(&even_sums[v], &a, &even);                                                       \
+        group_fma(&odd_sums[v], &a, &odd);                                                         \
+        if (two) {                                                                                 \
+            group_fma(&next_even_sums[v], &a, &next_even);                                         \
+            group_fma(&next_odd_sums[v], &a, &next_odd);                                           \
+        }                                                                                          \
     }
-    group_store(d, acc[0], 0);
-    group_store(d, acc[1], 1);
+#define GROUP_STORE(v)                                                                             \
+    memcpy(GROUP_AT(d, v, 0), &even_sums[v], sizeof even_sums[v]);                                 \
+    memcpy(GROUP_AT(d, v, 1), &odd_sums[v], sizeof odd_sums[v]);
+#define GROUP_STORE_NEXT(v)                                                                        \
+    memcpy(GROUP_AT(d + 4, v, 0), &next_even_sums[v], sizeof next_even_sums[v]);                   \
+    memcpy(GROUP_AT(d + 4, v, 1), &next_odd_sums[v], sizeof next_odd_sums[v]);
+
+/* All sixteen rows of up to two blocks of columns at once: as many sums as hide a multiply-add's
+ * latency, and as many uses of a row's values as loads of them cost. */
+VECTOR_INLINE void group_fast(uint32_t *const *d, const tensor_group_call *call, uint32_t elements,
+                              bool two)
+{
+    const tensor_columns *columns = call->columns, *next = columns + two;
+    const uint32_t *const *c = call->c;
+    vi even_sums[64 / LANES], odd_sums[64 / LANES];
+    vi next_even_sums[64 / LANES], next_odd_sums[64 / LANES];
+
+    GROUP_EACH(GROUP_LOAD)
+    if (two) {
+        GROUP_EACH(GROUP_LOAD_NEXT)
+    }
+    for (uint32_t k = 0; k < 8 * elements; k++) {
+        const float *left = call->rows->values[k][0];
+        vf even, odd, next_even, next_odd;
+        group_repeat((vi *)&even, columns->values[k][0]);
+        group_repeat((vi *)&odd, columns->values[k][1]);
+        group_repeat((vi *)&next_even, next->values[k][0]);
+        group_repeat((vi *)&next_odd, next->values[k][1]);
+        GROUP_EACH(GROUP_ROW)
+    }
+    GROUP_EACH(GROUP_STORE)
+    if (two) {
+        GROUP_EACH(GROUP_STORE_NEXT)
+    }
 }
 
 /* The largest exponents of products, and the steps' scales. */
@@ -225,13 +269,20 @@ VECTOR_INLINE bool group_hw(uint32_t *const *d, const tensor_group_call *call, u
 
 VECTOR_INLINE bool group_work(uint32_t *const *d, const tensor_group_call *call, uint32_t elements)
 {
-    if (!call->rows->finite || !call->columns->finite) {
+    bool two = call->blocks == 2;
+
+    if (!call->rows->finite || !call->columns[0].finite || (two && !call->columns[1].finite) ||
+        (two && (GROUP_BLOCKS == 1 || call->mode == HONE_EMU_HW))) {
         return false;
     }
     if (call->mode == HONE_EMU_HW) {
         return group_hw(d, call, elements);
     }
-    group_fast(d, call, elements);
+    if (two) {
+        group_fast(d, call, elements, true);
+    } else {
+        group_fast(d, call, elements, false);
+    }
     return true;
 }
 
@@ -264,7 +315,7 @@ static void group_columns(tensor_columns *c)
     }
 }
 
-static bool group_run(uint32_t *const d[4], const tensor_group_call *call)
+static bool group_run(uint32_t *const *d, const tensor_group_call *call)
 {
     switch (tensor_elements(call->rows->type)) {
     case 4:

@@ -17,7 +17,7 @@ tensor_lanes_fn tensor_lanes_avx512, tensor_lanes_avx2, tensor_lanes_baseline;
 typedef struct tensor_group {
     void (*open_rows)(tensor_rows *r);
     void (*open_columns)(tensor_columns *c);
-    bool (*run)(uint32_t *const d[4], const tensor_group_call *call);
+    bool (*run)(uint32_t *const *d, const tensor_group_call *call);
 } tensor_group;
 
 extern const tensor_group tensor_group_avx512, tensor_group_avx2, tensor_group_baseline;

@@ -191,7 +191,18 @@ void tensor_open_columns(tensor_columns *c)
     }
 }
 
-void tensor_group_run(uint32_t *const d[4], const tensor_group_call *call)
+static void run_one_by_one(uint32_t *const *d, const tensor_group_call *call)
+{
+    for (uint32_t n = 0; n < call->blocks; n++) {
+        tensor_group_call one = *call;
+        one.columns = call->columns + n;
+        one.blocks = 1;
+        memcpy(one.c, call->c + 4 * n, 4 * sizeof *one.c);
+        tensor_group_run(d + 4 * n, &one);
+    }
+}
+
+void tensor_group_run(uint32_t *const *d, const tensor_group_call *call)
 {
     const tensor_rows *r = call->rows;
     const tensor_columns *c = call->columns;
@@ -199,6 +210,10 @@ void tensor_group_run(uint32_t *const d[4], const tensor_group_call *call)
                    call->unit.mantissa != TENSOR_HALF;
 
     if (vectors && levels[level_of_host()].group->run(d, call)) {
+        return;
+    }
+    if (call->blocks > 1) {
+        run_one_by_one(d, call);
         return;
     }
     tensor_call alone = {.a = {r->raw[0], r->raw[1], r->raw[2], r->raw[3]},

@@ -101,8 +101,9 @@ typedef struct tensor_columns {
 
 typedef struct tensor_group_call {
     const tensor_rows *rows;
-    const tensor_columns *columns;
-    const uint32_t *c[4];
+    const tensor_columns *columns; /* of one block of eight columns, or of two */
+    const uint32_t *c[8];          /* four registers of each block */
+    uint32_t blocks;               /* 1 or 2 */
     tensor_unit unit;
     hone_emu_arithmetic mode;
     bool saturate; /* s32 stops at its limits */
@@ -110,8 +111,8 @@ typedef struct tensor_group_call {
 
 void tensor_open_rows(tensor_rows *r);
 void tensor_open_columns(tensor_columns *c);
-/* d may alias c. Gives what tensor_run gives. */
-void tensor_group_run(uint32_t *const d[4], const tensor_group_call *call);
+/* d: as many registers as c, which it may alias. Gives what tensor_run gives for each block. */
+void tensor_group_run(uint32_t *const *d, const tensor_group_call *call);
 
 /* One element, for tests and references: c + sum a[i]*b[i] over `len` codes of the types, in steps
  * of unit.terms, as `mode` adds. Floating types only; codes lie in the low bits, tf32's 19. */
