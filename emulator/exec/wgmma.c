@@ -15,7 +15,6 @@ typedef struct product {
     tensor_columns *columns;
     wgmma_matrix a_matrix, b_matrix;
     wgmma_read read; /* of B */
-    uint32_t a[4][MACHINE_LANES];
     tensor_group_call call;
 } product;
 
@@ -115,16 +114,22 @@ static void count_read(warp *w, const wgmma_read *read)
     w->run->counters.shared_wavefronts += read->wavefronts;
 }
 
-static bool load_a(warp *w, const wgmma_op *op, product *p)
+/* Sixteen rows of A to `raw`, from registers or from shared memory. *changed: they are not what lay
+ * there. */
+static bool load_a(warp *w, const wgmma_op *op, product *p, uint32_t raw[4][MACHINE_LANES],
+                   bool *changed)
 {
     const instruction *i = p->i;
     uint32_t first = WGMMA_ROW_BLOCKS * rank_of(w);
     wgmma_read read = {.shadow = UINT8_MAX, .counts = true};
 
+    *changed = false;
+    for (uint32_t n = 0; wgmma_has(i, WGMMA_REGISTERS_A) && n < 4; n++) {
+        const uint32_t *a = machine_r32(w, a_operand(i)[n]);
+        *changed = *changed || memcmp(raw[n], a, sizeof raw[n]) != 0;
+        memcpy(raw[n], a, sizeof raw[n]);
+    }
     if (wgmma_has(i, WGMMA_REGISTERS_A)) {
-        for (uint32_t n = 0; n < 4; n++) {
-            memcpy(p->a[n], machine_r32(w, a_operand(i)[n]), sizeof p->a[n]);
-        }
         return true;
     }
     if (!wgmma_matrix_open(w, i, op->a_descriptor, wgmma_has(i, WGMMA_TRANSPOSED_A), 'A', first,
@@ -132,7 +137,7 @@ static bool load_a(warp *w, const wgmma_op *op, product *p)
         return false;
     }
     for (uint32_t n = 0; n < WGMMA_ROW_BLOCKS; n++) {
-        wgmma_matrix_block(w->cta, &p->a_matrix, first + n, p->a[n], p->a[2 + n], &read);
+        *changed |= wgmma_matrix_block(w->cta, &p->a_matrix, first + n, raw[n], raw[2 + n], &read);
     }
     count_read(w, &read);
     return !wgmma_matrix_refuse(w, i, &p->a_matrix, 'A', first, WGMMA_ROW_BLOCKS, &read);
@@ -151,15 +156,24 @@ static void negate(uint32_t a[4][MACHINE_LANES], tensor_type type)
 
 /* The rows are taken apart once for all columns, and not again for the next product that has them.
  */
-static void open_rows(tensor_rows *r, const product *p, tensor_type type)
+static bool open_rows(warp *w, const wgmma_op *op, product *p, tensor_rows *r)
 {
-    if (r->kept && r->type == type && memcmp(r->raw, p->a, sizeof p->a) == 0) {
-        return;
+    tensor_type type = (tensor_type)(p->i->kind & 15);
+    bool negated = wgmma_has(p->i, WGMMA_NEGATED), changed = true;
+
+    if (!load_a(w, op, p, r->raw, &changed)) {
+        r->kept = false;
+        return false;
     }
-    memcpy(r->raw, p->a, sizeof p->a);
-    r->type = type;
-    r->kept = true;
-    tensor_open_rows(r);
+    if (negated) {
+        negate(r->raw, type);
+    }
+    if (changed || negated || !r->kept || r->type != type) {
+        r->type = type;
+        tensor_open_rows(r);
+    }
+    r->kept = !negated; /* what lies there is compared with A as it is */
+    return true;
 }
 
 /* Where a B that has this descriptor was taken apart last, or the oldest such place. The warps of a
@@ -191,7 +205,7 @@ static tensor_columns *find_kept(warp *w, uint64_t descriptor)
 }
 
 /* Columns of B, taken apart when they are not what lies there already. */
-static bool open_columns(warp *w, product *p, uint32_t block)
+static void open_columns(const warp *w, product *p, uint32_t block)
 {
     tensor_columns *c = &p->columns[block];
     tensor_type type = (tensor_type)(p->i->kind >> 4);
@@ -202,7 +216,6 @@ static bool open_columns(warp *w, product *p, uint32_t block)
         c->kept = true;
         tensor_open_columns(c);
     }
-    return !wgmma_matrix_refuse(w, p->i, &p->b_matrix, 'B', block, 1, &p->read);
 }
 
 /* c and d as fp32, of an f16 result: registers 2j and 2j + 1 hold two columns each. */
@@ -260,15 +273,11 @@ static bool run_product(warp *w, const wgmma_op *op, product *p)
     tensor_rows *rows = &w->wgmma->kept.rows;
 
     p->columns = find_kept(w, op->b_descriptor);
-    if (p->columns == NULL || !load_a(w, op, p) ||
+    if (p->columns == NULL || !open_rows(w, op, p, rows) ||
         !wgmma_matrix_open(w, i, op->b_descriptor, wgmma_has(i, WGMMA_TRANSPOSED_B), 'B', 0,
                            i->elements, &p->b_matrix)) {
         return false;
     }
-    if (wgmma_has(i, WGMMA_NEGATED)) {
-        negate(p->a, type);
-    }
-    open_rows(rows, p, type);
     p->call =
         (tensor_group_call){.rows = rows,
                             .unit = tensor_unit_wgmma(type, i->element_bytes == WGMMA_F16, mode),
@@ -278,16 +287,14 @@ static bool run_product(warp *w, const wgmma_op *op, product *p)
     for (uint32_t block = 0, blocks = 0; block < i->elements; block += blocks) {
         blocks = block + together <= i->elements ? together : 1;
         for (uint32_t n = 0; n < blocks; n++) {
-            if (!open_columns(w, p, block + n)) {
-                return false;
-            }
+            open_columns(w, p, block + n);
         }
         run_blocks(w, p, block, blocks);
     }
     if (p->read.counts) {
         count_read(w, &p->read);
     }
-    return true;
+    return !wgmma_matrix_refuse(w, i, &p->b_matrix, 'B', 0, i->elements, &p->read);
 }
 
 static void count_product(warp *w, const instruction *i)

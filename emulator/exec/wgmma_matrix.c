@@ -124,13 +124,32 @@ static inline bool in_pairs(const wgmma_matrix *m)
     return m->width > 1 && !m->across && m->start % 32 == 0;
 }
 
-/* Data and shadow bytes of one row of a core matrix. */
-static inline void read_row(const cta *c, uint32_t at, vec16 *to, vec16 *all, vec16 *any)
-{
-    vec16 shadow;
+/* Where the rows of both core matrices of a block lie. */
+typedef struct row_places {
+    uint32_t low[8], high[8];
+} row_places;
 
-    memcpy(to, c->shared + at, sizeof *to);
+static inline void place_rows(const wgmma_matrix *m, uint32_t block, row_places *p)
+{
+    uint32_t at = core_at(m, block, 0), pitch = 16 * m->width;
+    uint32_t beside = in_pairs(m) ? 0 : core_at(m, block, 1);
+
+    for (uint32_t row = 0; row < 8; row++, at += pitch, beside += pitch) {
+        p->low[row] = swizzled(m, at);
+        p->high[row] = in_pairs(m) ? p->low[row] ^ 16 : swizzled(m, beside);
+    }
+}
+
+/* Whether a row is not what lies at `before`; and what its shadow says. */
+static inline void look_at_row(const cta *c, uint32_t at, const uint32_t *before, vec16 *different,
+                               vec16 *all, vec16 *any)
+{
+    vec16 row, was, shadow;
+
+    memcpy(&row, c->shared + at, sizeof row);
+    memcpy(&was, before, sizeof was);
     memcpy(&shadow, c->shared_shadow + at, sizeof shadow);
+    *different |= row ^ was;
     *all &= shadow;
     *any |= shadow;
 }
@@ -172,41 +191,51 @@ static void note_shadow(wgmma_read *read, const vec16 *all, const vec16 *any)
     read->marks |= (uint8_t)either;
 }
 
+/* MN-major: the eight rows are turned before they are compared. */
+static bool turn_block(const cta *c, const row_places *p, uint32_t low[MACHINE_LANES],
+                       uint32_t high[MACHINE_LANES])
+{
+    vec16 rows[16];
+
+    for (uint32_t row = 0; row < 8; row++) {
+        memcpy(&rows[row], c->shared + p->low[row], sizeof *rows);
+        memcpy(&rows[8 + row], c->shared + p->high[row], sizeof *rows);
+    }
+    turn_halves(rows);
+    turn_halves(rows + 8);
+    bool same =
+        memcmp(low, rows, sizeof rows / 2) == 0 && memcmp(high, rows + 8, sizeof rows / 2) == 0;
+    memcpy(low, rows, sizeof rows / 2);
+    memcpy(high, rows + 8, sizeof rows / 2);
+    return !same;
+}
+
 bool wgmma_matrix_block(const cta *c, const wgmma_matrix *m, uint32_t block,
                         uint32_t low[MACHINE_LANES], uint32_t high[MACHINE_LANES], wgmma_read *read)
 {
     vec16 all = {UINT64_MAX, UINT64_MAX}, any = {0}, different = {0};
-    uint32_t at = core_at(m, block, 0), pitch = 16 * m->width;
-    vec16 rows[16], before[16];
+    row_places p;
 
-    if (in_pairs(m)) { /* most there are, with less to work out */
-        for (uint32_t row = 0; row < 8; row++, at += pitch) {
-            read_row(c, swizzled(m, at), &rows[row], &all, &any);
-            read_row(c, swizzled(m, at) ^ 16, &rows[8 + row], &all, &any);
-        }
-    } else {
-        uint32_t beside = core_at(m, block, 1);
-        for (uint32_t row = 0; row < 8; row++, at += pitch, beside += pitch) {
-            read_row(c, swizzled(m, at), &rows[row], &all, &any);
-            read_row(c, swizzled(m, beside), &rows[8 + row], &all, &any);
-        }
+    place_rows(m, block, &p);
+    for (uint32_t row = 0; row < 8; row++) {
+        look_at_row(c, p.low[row], low + 4 * row, &different, &all, &any);
+        look_at_row(c, p.high[row], high + 4 * row, &different, &all, &any);
     }
     note_shadow(read, &all, &any);
     if (read->counts) {
         count_wavefronts(m, block, read);
     }
     if (m->across) {
-        turn_halves(rows);
-        turn_halves(rows + 8);
+        return turn_block(c, &p, low, high);
     }
-    memcpy(before, low, sizeof before / 2);
-    memcpy(before + 8, high, sizeof before / 2);
-    for (uint32_t row = 0; row < 16; row++) {
-        different |= before[row] ^ rows[row];
+    if ((different[0] | different[1]) == 0) { /* mostly: the warps of a group share B */
+        return false;
     }
-    memcpy(low, rows, sizeof rows / 2);
-    memcpy(high, rows + 8, sizeof rows / 2);
-    return (different[0] | different[1]) != 0;
+    for (uint32_t row = 0; row < 8; row++) {
+        memcpy(low + 4 * row, c->shared + p.low[row], 16);
+        memcpy(high + 4 * row, c->shared + p.high[row], 16);
+    }
+    return true;
 }
 
 static uint8_t refused_marks(const warp *w)
