@@ -159,7 +159,7 @@ static void out_of_bounds(warp *w, const instruction *i, uint32_t lane, uint64_t
                   (unsigned long long)(address & UINT32_MAX), what, (unsigned long long)limit);
 }
 
-/* A lane's local memory follows the one before it. */
+/* A lane's local memory follows the one before it: like addresses are different places. */
 static uint32_t open_local(warp *w, const instruction *i, const uint64_t address[MACHINE_LANES],
                            uint32_t mask, uint32_t bytes, access_window *out)
 {
@@ -167,6 +167,8 @@ static uint32_t open_local(warp *w, const instruction *i, const uint64_t address
 
     out->data = w->local;
     out->shadow = w->local_shadow;
+    out->dense = false;
+    out->stride = ACCESS_NO_STRIDE;
     for (EACH_LANE(lane, mask)) {
         uint64_t a = address[lane] & UINT32_MAX;
         out->at[lane] = a + lane * limit;

@@ -58,6 +58,28 @@ static void ldmatrix(bool transposed)
     ptx_bench_close(&b);
 }
 
+/* Neighbours' addresses in local memory look like one run of bytes, and the same address like one
+ * place: each lane has its own all the same. */
+START_TEST(each_lane_has_its_own_local_memory)
+{
+    ptx_bench b;
+
+    run(&b,
+        ".local .align 4 .b8 l[128]; mov.u32 %r1, l; shl.b32 %r2, %r0, 2; add.u32 %r2, %r1, %r2;\n"
+        "mov.u32 %r3, 0;\nFILL: st.local.u32 [%r1], 7; add.u32 %r1, %r1, 4; add.u32 %r3, %r3, 1;\n"
+        "setp.lt.u32 %p0, %r3, 32; @%p0 bra FILL;\n"
+        "st.local.u32 [%r2], %r0; ld.local.u32 %d0, [%r2]; mov.u32 %d1, 0; mov.u32 %r3, 0;\n"
+        "SUM: sub.u32 %r1, %r1, 4; ld.local.u32 %r4, [%r1]; add.u32 %d1, %d1, %r4;\n"
+        "add.u32 %r3, %r3, 1; setp.lt.u32 %p0, %r3, 32; @%p0 bra SUM;",
+        0, 2, 32);
+    for (uint32_t lane = 0; lane < 32; lane++) {
+        ck_assert_uint_eq(out[2 * lane], lane);
+        ck_assert_uint_eq(out[2 * lane + 1], 31 * 7 + lane);
+    }
+    ptx_bench_close(&b);
+}
+END_TEST
+
 START_TEST(ldmatrix_spreads_rows_and_transposed_columns)
 {
     ldmatrix(false);
@@ -278,6 +300,7 @@ int main(void)
 {
     TCase *tests = tcase_create("exec_warp");
 
+    tcase_add_test(tests, each_lane_has_its_own_local_memory);
     tcase_add_test(tests, ldmatrix_spreads_rows_and_transposed_columns);
     tcase_add_test(tests, shuffles_follow_segments_and_clamps);
     tcase_add_test(tests, votes_matches_and_reductions_see_every_lane);

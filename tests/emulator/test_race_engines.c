@@ -36,7 +36,7 @@ static const fault_case cases[] = {
      "@%p1 cp.async.ca.shared.global [%r5], [%x2], 4;\n@%p1 cp.async.wait_all;\nbar.sync 0;\n@%p2 ld.shared.u32 %r9, [%r5];"},
     {"cp.async over what another warp reads", 64, 1, 0,
      "@%p1 st.shared.u32 [%r5], %r0;\nbar.sync 0;\n@%p2 ld.shared.u32 %r9, [%r5];\n@%p1 cp.async.ca.shared.global [%r5], [%x2], 4;\n@%p1 cp.async.wait_all;", 13, 0, 0, "race",
-     "cp.async's write of 128 bytes at shared offset 0 races with a read at line 12 by warp 1 of CTA 0 (no barrier between)",
+     "cp.async's write of 4 bytes at shared offset 0 races with a read at line 12 by warp 1 of CTA 0 (no barrier between)",
      "@%p1 st.shared.u32 [%r5], %r0;\nbar.sync 0;\n@%p2 ld.shared.u32 %r9, [%r5];\nbar.sync 0;\n@%p1 cp.async.ca.shared.global [%r5], [%x2], 4;\n@%p1 cp.async.wait_all;"},
     {"a warp that does not wait reads a bulk copy's destination", 64, 1, 0,
      MBARRIERS EXPECT("8000") "\n@%p9 " LOAD("0", "8000") "\n@%p2 bra R;\n" WAIT("W", "8000") "R: ld.shared.u32 %r9, [%r5];", 12, 0, 0, "race",
