@@ -12,6 +12,10 @@
 /* Nodes of the space that one template may cost: about a tenth of a second. */
 #define DEFAULT_NODES 2000000u
 #define DEFAULT_SEED  0x686f6e65u
+/* A climb looks beside so many configs at most, and stops when the best so many have been looked
+ * beside.
+ */
+enum { CLIMB_STEPS = 64, CLIMB_WIDTH = 4 };
 
 /* A sorted list of the best so far. */
 typedef struct ranking {
@@ -81,7 +85,7 @@ static hone_status consider(ranking *r, const manifest *m, const config *c, hone
     default_choice choice = {.m = m, .config = *c};
 
     r->looked_at++;
-    TRY(manifest_plan(m, r->problem, &r->g->facts, c, r->scratch, error));
+    TRY(manifest_outline(m, r->problem, &r->g->facts, c, r->scratch, error));
     status = predict(r, &choice, error);
     if (status == HONE_UNSUPPORTED) {
         return HONE_OK; /* not one block fits: not a choice */
@@ -93,31 +97,42 @@ done:
     return status;
 }
 
-/* Look at every config. *whole = false when there are more than `budget`, or they cost too many
- * nodes. */
-static hone_status consider_all(ranking *r, const manifest *m, space *s, uint64_t budget,
-                                bool *whole, hone_error *error)
+/* Whether a template has at most `limit` legal configs here, by walking over them: a walk is a
+ * tenth of a ranking. */
+static hone_status is_small(space *s, uint64_t limit, bool *small, hone_error *error)
+{
+    hone_status status = HONE_OK;
+    config c;
+    bool found = true;
+
+    for (uint64_t i = 0; i <= limit && found; i++) {
+        status = space_next(s, DEFAULT_NODES, &c, &found, error);
+        if (status == HONE_LIMIT) {
+            found = true;
+            status = HONE_OK;
+            break;
+        }
+        TRY(status);
+    }
+    *small = !found;
+    space_rewind(s);
+done:
+    return status;
+}
+
+static hone_status consider_all(ranking *r, const manifest *m, space *s, hone_error *error)
 {
     hone_status status = HONE_OK;
     config c = {.len = 0}; /* zero past its values, so that equal configs are equal bytes */
     bool found = true;
 
-    *whole = false;
-    for (uint64_t i = 0; i < budget && found; i++) {
-        status = space_next(s, DEFAULT_NODES, &c, &found, error);
-        if (status == HONE_LIMIT) {
-            return HONE_OK;
+    for (;;) {
+        TRY(space_next(s, 0, &c, &found, error));
+        if (!found) {
+            break;
         }
-        TRY(status);
-        if (found) {
-            TRY(consider(r, m, &c, error));
-        }
+        TRY(consider(r, m, &c, error));
     }
-    if (found) { /* is there one more? */
-        status = space_next(s, DEFAULT_NODES, &c, &found, error);
-    }
-    *whole = status == HONE_OK && !found;
-    status = status == HONE_LIMIT ? HONE_OK : status;
 done:
     return status;
 }
@@ -140,11 +155,82 @@ done:
     return status;
 }
 
+/* Look at the legal configs that differ from one in a single parameter. */
+static hone_status consider_beside(ranking *r, const manifest *m, const config *centre,
+                                   uint64_t *left, hone_error *error)
+{
+    hone_status status = HONE_OK;
+    bool legal = false;
+
+    for (uint32_t p = 0; p < centre->len; p++) {
+        const int64_t *values = NULL;
+        uint32_t len = manifest_param_values(m, p, &values);
+        for (uint32_t v = 0; v<len && * left> 0; v++) {
+            config c = *centre;
+            c.value[p] = values[v];
+            if (c.value[p] == centre->value[p]) {
+                continue;
+            }
+            TRY(manifest_legal(m, r->problem, &r->g->facts, &c, &legal, NULL, error));
+            if (legal) {
+                --*left;
+                TRY(consider(r, m, &c, error));
+            }
+        }
+    }
+done:
+    return status;
+}
+
+/* The index of a template's `rank`-th best; r->len when it has fewer. */
+static size_t find_rank(const ranking *r, const manifest *m, size_t rank)
+{
+    size_t at = 0;
+
+    for (; at < r->len; at++) {
+        if (r->out[at].m == m && rank-- == 0) {
+            break;
+        }
+    }
+    return at;
+}
+
+/* From a sample's best go on to better ones beside them until there are none: a sample of a large
+ * space has few configs without a fault in some parameter. */
+static hone_status climb(ranking *r, const manifest *m, uint64_t budget, hone_error *error)
+{
+    hone_status status = HONE_OK;
+    config done[CLIMB_STEPS];
+    uint64_t left = budget;
+    size_t steps = 0, rank = 0;
+
+    while (steps < CLIMB_STEPS && rank < CLIMB_WIDTH && left > 0) {
+        size_t at = find_rank(r, m, rank);
+        if (at == r->len) {
+            break;
+        }
+        const config centre = r->out[at].config;
+        bool known = false;
+        for (size_t i = 0; i < steps; i++) {
+            known = known || memcmp(&done[i], &centre, sizeof centre) == 0;
+        }
+        if (known) {
+            rank++;
+            continue;
+        }
+        done[steps++] = centre;
+        TRY(consider_beside(r, m, &centre, &left, error));
+        rank = 0; /* what is best now may be another */
+    }
+done:
+    return status;
+}
+
 static hone_status rank_template(ranking *r, const manifest *m, uint64_t budget, hone_error *error)
 {
     hone_status status = HONE_OK;
     space *s = NULL;
-    bool serves = false, whole = false;
+    bool serves = false, small = false;
 
     if (manifest_op(m) != r->problem->op) {
         return HONE_OK;
@@ -154,10 +240,12 @@ static hone_status rank_template(ranking *r, const manifest *m, uint64_t budget,
         goto done;
     }
     TRY(space_open(m, r->problem, &r->g->facts, &s, error));
-    TRY(consider_all(r, m, s, budget, &whole, error));
-    if (!whole) {
-        space_rewind(s);
-        TRY(consider_sample(r, m, s, budget, error));
+    TRY(is_small(s, budget, &small, error));
+    if (small) {
+        TRY(consider_all(r, m, s, error));
+    } else {
+        TRY(consider_sample(r, m, s, budget / 2, error));
+        TRY(climb(r, m, budget / 2, error));
     }
 done:
     space_close(s);

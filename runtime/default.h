@@ -22,9 +22,9 @@ typedef struct default_choice {
 
 /* The best `*count` (at most `capacity`) legal candidates of all templates that serve the problem
  * on g->facts, best first; ties go to the template's name, then to the config's values. At most
- * `budget` configs of each template are looked at (0: 4096; a larger space is sampled evenly, with
- * a fixed seed). *count = 0 when nothing serves it. `legal`, when given, is how many legal configs
- * were looked at in all. Thread-safe. */
+ * `budget` configs of each template are looked at (0: 4096); of a larger space half of them are a
+ * sample with a fixed seed, the rest lie beside the best so far. *count = 0 when nothing serves it.
+ * `legal`, when given, is how many legal configs were looked at in all. Thread-safe. */
 hone_status default_rank(const templates *t, const hone_problem *problem, const gpu *g,
                          uint64_t budget, default_choice *out, size_t capacity, size_t *count,
                          uint64_t *legal, hone_error *error);

@@ -100,6 +100,12 @@ hone_status manifest_plan(const manifest *m, const hone_problem *problem,
                           const device_facts *device, const config *c, plan *out,
                           hone_error *error);
 
+/* The same without entries and arguments, for ranking thousands of configs: geometry, shared memory
+ * and figures are set, the rest of *out is left as it is. */
+hone_status manifest_outline(const manifest *m, const hone_problem *problem,
+                             const device_facts *device, const config *c, plan *out,
+                             hone_error *error);
+
 /* "block_m=128 block_n=160 stages=4", and back. */
 hone_status manifest_config_format(const manifest *m, const config *c, char *text, size_t capacity,
                                    hone_error *error);

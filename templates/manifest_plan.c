@@ -82,6 +82,7 @@ done:
     return status;
 }
 
+/* An outline (`problem` is NULL) has no entry and no arguments. */
 static hone_status plan_launch_of(const manifest *m, const manifest_launch *launch,
                                   const hone_problem *problem, manifest_values *values, plan *out,
                                   hone_error *error)
@@ -102,8 +103,10 @@ static hone_status plan_launch_of(const manifest *m, const manifest_launch *laun
     memcpy(to->block, g.block, sizeof g.block);
     memcpy(to->cluster, g.cluster, sizeof g.cluster);
     to->shared_bytes = g.shared_bytes;
-    TRY(plan_entry(m, launch, values, to, error));
-    TRY(plan_arguments(m, launch, problem, values, to, error));
+    if (problem != NULL) {
+        TRY(plan_entry(m, launch, values, to, error));
+        TRY(plan_arguments(m, launch, problem, values, to, error));
+    }
     out->launches_len++;
 done:
     return status;
@@ -144,6 +147,24 @@ done:
     return status;
 }
 
+static hone_status fill_plan(const manifest *m, const hone_problem *problem,
+                             manifest_values *values, plan *out, hone_error *error)
+{
+    hone_status status = HONE_OK;
+
+    for (uint32_t i = 0; i < m->launches_len; i++) {
+        TRY(plan_launch_of(m, &m->launches[i], problem, values, out, error));
+    }
+    if (out->launches_len == 0) {
+        status = status_set(error, HONE_BAD_MANIFEST, m->name, m->launches[0].line,
+                            "no launch's `when` holds for this config");
+        goto done;
+    }
+    TRY(plan_figures(m, values, out, error));
+done:
+    return status;
+}
+
 hone_status manifest_plan(const manifest *m, const hone_problem *problem,
                           const device_facts *device, const config *c, plan *out, hone_error *error)
 {
@@ -156,17 +177,24 @@ hone_status manifest_plan(const manifest *m, const hone_problem *problem,
     }
     TRY(manifest_bind(m, problem, device, &values, error));
     TRY(manifest_set(m, c, &values, error));
-    for (uint32_t i = 0; i < m->launches_len; i++) {
-        TRY(plan_launch_of(m, &m->launches[i], problem, &values, made, error));
-    }
-    if (made->launches_len == 0) {
-        status = status_set(error, HONE_BAD_MANIFEST, m->name, m->launches[0].line,
-                            "no launch's `when` holds for this config");
-        goto done;
-    }
-    TRY(plan_figures(m, &values, made, error));
+    TRY(fill_plan(m, problem, &values, made, error));
     *out = *made;
 done:
     free(made);
+    return status;
+}
+
+hone_status manifest_outline(const manifest *m, const hone_problem *problem,
+                             const device_facts *device, const config *c, plan *out,
+                             hone_error *error)
+{
+    hone_status status = HONE_OK;
+    manifest_values values;
+
+    TRY(manifest_bind(m, problem, device, &values, error));
+    TRY(manifest_set(m, c, &values, error));
+    out->launches_len = 0;
+    TRY(fill_plan(m, NULL, &values, out, error));
+done:
     return status;
 }
