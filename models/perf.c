@@ -62,6 +62,7 @@ typedef struct placement {
     double tiles;     /* that the busiest SM makes */
     double busiest;   /* share of all work that it does */
     double resident;  /* CTAs at once on that SM */
+    double waves;     /* pieces over all that are made at once; not below 1 */
     double warps;     /* resident on a sub-partition of it */
     double inflight;  /* bytes on their way to it */
     double clk;       /* clocks a nanosecond */
@@ -130,6 +131,7 @@ static placement place(const gpu *g, const perf_work *work, int occupancy)
         .tiles = deepest,
         .busiest = deepest / pieces,
         .resident = resident,
+        .waves = fmax(1, pieces / (sms * occupancy)),
         .warps = resident * ceil(work->threads / 32.0) / PERF_PARTITIONS,
         .inflight = resident * fmax(buffered, INFLIGHT_BYTES_PER_THREAD * work->threads),
         .clk = g->facts.clock_mhz / 1e3,
@@ -149,11 +151,15 @@ static hone_status check_units(const gpu *g, const perf_work *work, hone_error *
     return HONE_OK;
 }
 
-static double memory_bytes(const gpu *g, const perf_work *work)
+/* What DRAM gives: everything once, and again what a later wave wants and L2 could not keep. */
+static double memory_bytes(const gpu *g, const perf_work *work, const placement *p)
 {
     double footprint = work->dram_bytes, rereads = fmax(0, work->l2_bytes - footprint);
     double outside = footprint > 0 ? fmax(0, 1 - (double)g->facts.l2_bytes / footprint) : 0;
 
+    if (work->wave_bytes > 0) {
+        return footprint + outside * fmax(0, p->waves * work->wave_bytes - footprint);
+    }
     return footprint + REREAD_MISSES * outside * rereads;
 }
 
@@ -220,7 +226,7 @@ static void fill_terms(const gpu *g, const perf_work *work, const placement *p,
     double issue = groups ? 1 : fmin(1, ISSUE_PER_WARP * p->warps);
     double idle = 1 + TENSOR_IDLE / fmax(1, p->warps);
     double busy = p->busiest / p->clk; /* ns of the busiest SM for each clock of all work */
-    double bytes = memory_bytes(g, work);
+    double bytes = memory_bytes(g, work, p);
     double chip_l2 = g->l2_bytes_per_clk * p->clk;
     double chip_dram = DRAM_SHARE * (double)g->facts.mem_bytes_per_s / 1e9;
     double rounds = ceil((double)work->ctas / (g->facts.sm_count * p->occupancy));

@@ -37,6 +37,7 @@ typedef struct perf_work {
     double shared_wavefronts;                      /* the copy engine's too */
     double l2_bytes;   /* sectors asked of L2, times 32; a multicast's once */
     double dram_bytes; /* distinct bytes, at least once */
+    double wave_bytes; /* of them by the CTAs that run at once, which share tiles; 0: unknown */
 } perf_work;
 
 typedef struct perf_answer {

@@ -12,18 +12,22 @@
 /* Nodes of the space that one template may cost: about a tenth of a second. */
 #define DEFAULT_NODES 2000000u
 #define DEFAULT_SEED  0x686f6e65u
-/* A climb looks beside so many configs at most, and stops when the best so many have been looked
- * beside.
- */
-enum { CLIMB_STEPS = 64, CLIMB_WIDTH = 4 };
+/* A climb starts from the best of so many of a template, looks beside so many of them at most, and
+ * leaves out those that differ in less than so many parameters from one before, unless they are the
+ * best. */
+enum { CLIMB_POOL = 256, CLIMB_STEPS = 64, CLIMB_APART = 3 };
 
-/* A sorted list of the best so far. */
+/* The best so far, sorted. */
+typedef struct best_list {
+    default_choice *items;
+    size_t capacity, len;
+} best_list;
+
 typedef struct ranking {
     const hone_problem *problem;
     const gpu *g;
     plan *scratch;
-    default_choice *out;
-    size_t capacity, len;
+    best_list all, pool; /* of all templates, of the one that is looked at */
     uint64_t looked_at;
 } ranking;
 
@@ -42,21 +46,31 @@ static int compare_choices(const default_choice *a, const default_choice *b)
     return names;
 }
 
-static void insert(ranking *r, const default_choice *choice)
+static void insert(best_list *l, const default_choice *choice)
 {
-    size_t at = r->len;
+    size_t at = l->len;
     int order = -1;
 
-    while (at > 0 && (order = compare_choices(choice, &r->out[at - 1])) < 0) {
+    while (at > 0 && (order = compare_choices(choice, &l->items[at - 1])) < 0) {
         at--;
     }
-    if (at == r->capacity || (at > 0 && order == 0)) {
+    if (at == l->capacity || (at > 0 && order == 0)) {
         return; /* worse than all that are kept, or drawn twice */
     }
-    size_t moved = (r->len < r->capacity ? r->len : r->capacity - 1) - at;
-    memmove(&r->out[at + 1], &r->out[at], moved * sizeof *r->out);
-    r->out[at] = *choice;
-    r->len += r->len < r->capacity;
+    size_t moved = (l->len < l->capacity ? l->len : l->capacity - 1) - at;
+    memmove(&l->items[at + 1], &l->items[at], moved * sizeof *l->items);
+    l->items[at] = *choice;
+    l->len += l->len < l->capacity;
+}
+
+static hone_status open_list(best_list *l, size_t capacity, hone_error *error)
+{
+    l->items = calloc(capacity, sizeof *l->items);
+    if (l->items == NULL) {
+        return status_set(error, HONE_NO_MEMORY, NULL, 0, "a ranking of %zu choices", capacity);
+    }
+    l->capacity = capacity;
+    return HONE_OK;
 }
 
 /* One launch after the other; what bounds the main one bounds all. */
@@ -91,7 +105,8 @@ static hone_status consider(ranking *r, const manifest *m, const config *c, hone
         return HONE_OK; /* not one block fits: not a choice */
     }
     if (status == HONE_OK) {
-        insert(r, &choice);
+        insert(&r->all, &choice);
+        insert(&r->pool, &choice);
     }
 done:
     return status;
@@ -182,17 +197,32 @@ done:
     return status;
 }
 
-/* The index of a template's `rank`-th best; r->len when it has fewer. */
-static size_t find_rank(const ranking *r, const manifest *m, size_t rank)
+/* In how many parameters two configs of a template differ. */
+static uint32_t distance(const config *a, const config *b)
 {
-    size_t at = 0;
+    uint32_t differ = 0;
 
-    for (; at < r->len; at++) {
-        if (r->out[at].m == m && rank-- == 0) {
-            break;
+    for (uint32_t i = 0; i < a->len; i++) {
+        differ += a->value[i] != b->value[i];
+    }
+    return differ;
+}
+
+/* Where to look next: the best of the pool, if nobody looked beside it, else the first that is no
+ * near twin of those; NULL when there is none. */
+static const config *next_centre(const best_list *pool, const config *done, size_t done_len)
+{
+    for (size_t i = 0; i < pool->len; i++) {
+        uint32_t nearest = UINT32_MAX;
+        for (size_t k = 0; k < done_len; k++) {
+            uint32_t differ = distance(&pool->items[i].config, &done[k]);
+            nearest = differ < nearest ? differ : nearest;
+        }
+        if (nearest >= (i == 0 ? 1 : CLIMB_APART)) {
+            return &pool->items[i].config;
         }
     }
-    return at;
+    return NULL;
 }
 
 /* From a sample's best go on to better ones beside them until there are none: a sample of a large
@@ -201,26 +231,15 @@ static hone_status climb(ranking *r, const manifest *m, uint64_t budget, hone_er
 {
     hone_status status = HONE_OK;
     config done[CLIMB_STEPS];
-    uint64_t left = budget;
-    size_t steps = 0, rank = 0;
+    const config *centre = NULL;
 
-    while (steps < CLIMB_STEPS && rank < CLIMB_WIDTH && left > 0) {
-        size_t at = find_rank(r, m, rank);
-        if (at == r->len) {
+    for (size_t steps = 0; steps < CLIMB_STEPS && budget > 0; steps++) {
+        centre = next_centre(&r->pool, done, steps);
+        if (centre == NULL) {
             break;
         }
-        const config centre = r->out[at].config;
-        bool known = false;
-        for (size_t i = 0; i < steps; i++) {
-            known = known || memcmp(&done[i], &centre, sizeof centre) == 0;
-        }
-        if (known) {
-            rank++;
-            continue;
-        }
-        done[steps++] = centre;
-        TRY(consider_beside(r, m, &centre, &left, error));
-        rank = 0; /* what is best now may be another */
+        done[steps] = *centre;
+        TRY(consider_beside(r, m, &done[steps], &budget, error));
     }
 done:
     return status;
@@ -239,6 +258,7 @@ static hone_status rank_template(ranking *r, const manifest *m, uint64_t budget,
     if (!serves) {
         goto done;
     }
+    r->pool.len = 0;
     TRY(space_open(m, r->problem, &r->g->facts, &s, error));
     TRY(is_small(s, budget, &small, error));
     if (small) {
@@ -257,27 +277,29 @@ hone_status default_rank(const templates *t, const hone_problem *problem, const 
                          uint64_t *legal, hone_error *error)
 {
     hone_status status = HONE_OK;
-    ranking r = {.problem = problem, .g = g, .capacity = capacity};
+    ranking r = {.problem = problem, .g = g};
 
     if (capacity == 0) {
         return status_set(error, HONE_BAD_ARGUMENT, NULL, 0, "a ranking needs room for one choice");
     }
-    r.out = calloc(capacity, sizeof *r.out);
+    TRY(open_list(&r.all, capacity, error));
+    TRY(open_list(&r.pool, CLIMB_POOL, error));
     r.scratch = malloc(sizeof *r.scratch);
-    if (r.out == NULL || r.scratch == NULL) {
-        status = status_set(error, HONE_NO_MEMORY, NULL, 0, "a ranking of %zu choices", capacity);
+    if (r.scratch == NULL) {
+        status = status_set(error, HONE_NO_MEMORY, NULL, 0, "a plan");
         goto done;
     }
     for (size_t i = 0; i < templates_len(t); i++) {
         TRY(rank_template(&r, templates_at(t, i), budget > 0 ? budget : DEFAULT_BUDGET, error));
     }
-    memcpy(out, r.out, r.len * sizeof *out);
-    *count = r.len;
+    memcpy(out, r.all.items, r.all.len * sizeof *out);
+    *count = r.all.len;
     if (legal != NULL) {
         *legal = r.looked_at;
     }
 done:
     free(r.scratch);
-    free(r.out);
+    free(r.pool.items);
+    free(r.all.items);
     return status;
 }

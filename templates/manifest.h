@@ -53,12 +53,13 @@ typedef struct plan_estimate {
     int64_t instructions;   /* warp instructions */
     int64_t fp32;           /* of them fp32 arithmetic */
     int64_t wavefronts;     /* of shared memory, 128 bytes each, the copy engine's too */
-    int64_t tiles;          /* pieces of work that the grid's CTAs share out; 0: one a CTA */
-    int64_t groups;         /* warpgroups of a CTA that multiply with wgmma */
-    int64_t sets;           /* partial sums that each of them keeps in flight */
-    int64_t units;          /* in all groups: products waited for and promoted */
-    int64_t epilogue;       /* of `instructions`: those with no product in flight */
-    int64_t stages;         /* depth of the software pipeline (`pipeline:`); 1 when silent */
+    int64_t wave_bytes; /* distinct operand bytes of the tiles that are made at once; 0: unknown */
+    int64_t tiles;      /* pieces of work that the grid's CTAs share out; 0: one a CTA */
+    int64_t groups;     /* warpgroups of a CTA that multiply with wgmma */
+    int64_t sets;       /* partial sums that each of them keeps in flight */
+    int64_t units;      /* in all groups: products waited for and promoted */
+    int64_t epilogue;   /* of `instructions`: those with no product in flight */
+    int64_t stages;     /* depth of the software pipeline (`pipeline:`); 1 when silent */
 } plan_estimate;
 
 /* All that a launch needs, for one problem, device and config. */

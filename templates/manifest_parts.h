@@ -71,6 +71,7 @@ typedef struct manifest_launch {
     X(instructions)                                                                                \
     X(fp32)                                                                                        \
     X(wavefronts)                                                                                  \
+    X(wave_bytes)                                                                                  \
     X(tiles)                                                                                       \
     X(groups)                                                                                      \
     X(sets)                                                                                        \

@@ -215,6 +215,7 @@ static perf_work draw_work(uint64_t *state)
         w.epilogue_warp = w.warp_instructions * random_unit(state);
         w.tiles = (double)w.ctas * floor(draw(state, 1, 9));
         w.cluster = (uint32_t)draw(state, 1, 3);
+        w.wave_bytes = w.dram_bytes * random_unit(state);
     }
     w.l2_bytes = w.dram_bytes * draw(state, 1, 20);
     return w;
@@ -262,6 +263,9 @@ static bool worsen(int change, perf_work *w, gpu *g)
     case 16:
         w->cluster *= 2;
         return w->cluster > 1;
+    case 17:
+        w->wave_bytes *= 1.3;
+        return true;
     default:
         w->epilogue_warp *= 1.1;
         w->warp_instructions += w->epilogue_warp / 11;
@@ -288,10 +292,10 @@ START_TEST(worse_is_never_faster)
             floor = fmax(floor, before.term_ns[t]);
         }
         ck_assert(before.ns >= floor + before.term_ns[PERF_LAUNCH]);
-        if (worsen(i % 18, &w, &g)) {
+        if (worsen(i % 19, &w, &g)) {
             perf_answer after = perf_fixture_predict(&g, &w);
             ck_assert_msg(after.ns >= before.ns * (1 - 1e-12), "change %d, case %d: %g to %g",
-                          i % 18, i, before.ns, after.ns);
+                          i % 19, i, before.ns, after.ns);
         }
     }
 }

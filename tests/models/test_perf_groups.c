@@ -189,6 +189,33 @@ START_TEST(a_persistent_grid_has_its_tail_in_whole_pieces)
 }
 END_TEST
 
+/* Tiles in flight share their operands: a square patch of them reads less than a long row, and it
+ * shows where L2 does not hold all. H200's 60 MiB hold the small ones. */
+START_TEST(a_compact_patch_of_tiles_spares_dram)
+{
+    gpu g = perf_fixture_gpu("h200");
+    static const double sizes[] = {1024, 16384};
+
+    for (int i = 0; i < 2; i++) {
+        double n = sizes[i];
+        perf_work row = groups_gemm(&g, n, n, n, (tiling){128, 128, 2, 1, 5}, 1, 1, 128);
+        perf_work patch = row;
+        row.wave_bytes = (1 * 128 + 132 * 128) * n;
+        patch.wave_bytes = (8 * 128 + 17 * 128) * n;
+        perf_answer slow = perf_fixture_predict(&g, &row), fast = perf_fixture_predict(&g, &patch);
+        ck_assert(n > 2000 ? slow.term_ns[PERF_DRAM] > 2 * fast.term_ns[PERF_DRAM]
+                           : slow.term_ns[PERF_DRAM] == fast.term_ns[PERF_DRAM]);
+    }
+    /* 16384 square: 126 waves of 25 x 128 rows of 16384 bytes; 60 MiB of 1 GiB stay */
+    perf_work work = groups_gemm(&g, 16384, 16384, 16384, (tiling){128, 128, 2, 1, 5}, 1, 1, 128);
+    work.wave_bytes = 25.0 * 128 * 16384;
+    double once = work.dram_bytes, waves = 16384.0 / 132;
+    double bytes = once + (1 - 60 * 1048576 / once) * (waves * work.wave_bytes - once);
+    ck_assert_double_eq_tol(perf_fixture_predict(&g, &work).term_ns[PERF_DRAM],
+                            bytes / (0.92 * 4800), 1);
+}
+END_TEST
+
 int main(void)
 {
     TCase *tests = tcase_create("perf of groups");
@@ -199,5 +226,6 @@ int main(void)
                         (int)ARRAY_LEN(chains));
     tcase_add_test(tests, promotion_by_32_costs_nothing_on_h20_and_a_quarter_at_most_on_h200);
     tcase_add_test(tests, a_persistent_grid_has_its_tail_in_whole_pieces);
+    tcase_add_test(tests, a_compact_patch_of_tiles_spares_dram);
     return suite_run("models/perf_groups", tests);
 }

@@ -242,8 +242,6 @@ static dump dump_store(const char *path, size_t *winners)
     return d;
 }
 
-/* ---- Claims. -------------------------------------------------------------------------------- */
-
 START_TEST(each_problem_gets_a_winner_and_a_second_run_nothing_to_do)
 {
     char path[1024];
