@@ -1,6 +1,6 @@
 /* narrow.c - mma.sync of sm_120's kinds and of f64: element by element, from the registers. */
 #include "emulator/exec/exec.h"
-#include "emulator/tensor/block_scale.h"
+#include "emulator/tensor/scaled_tile.h"
 
 #include <math.h>
 #include <string.h>
@@ -96,6 +96,86 @@ static bool open_all_scales(warp *w, const instruction *i, narrow_operands *out)
     return true;
 }
 
+/* Words of four codes of a warp's registers, taken apart. */
+typedef struct code_reader {
+    const narrow_number *numbers;
+    uint32_t down; /* four bits lie in the middle of a byte */
+    bool none;     /* a code was no number */
+} code_reader;
+
+static code_reader reader_of(narrow_type type)
+{
+    return (code_reader){.numbers = narrow_numbers(type), .down = type == NARROW_E2M1 ? 2 : 0};
+}
+
+static narrow_number read_code(code_reader *from, uint32_t word, uint32_t byte, int32_t scale)
+{
+    narrow_number n = from->numbers[word >> (8 * byte + from->down) & 255];
+
+    from->none |= n.nan || n.infinite;
+    n.exponent += scale;
+    return n;
+}
+
+/* Operands for scaled_tile.h; false when one of their codes is no number. */
+static bool open_tile(const warp *w, const instruction *i, const narrow_operands *scales,
+                      scaled_tile *out)
+{
+    code_reader a = reader_of(out->a_type), b = reader_of(out->b_type);
+    bool none = false;
+
+    for (uint32_t at = 0; at < 4 * MACHINE_LANES * 4; at++) {
+        const uint32_t r = at / 4 / MACHINE_LANES, lane = at / 4 % MACHINE_LANES, byte = at % 4;
+        const uint32_t row = lane / 4 + r % 2 * 8, k = r / 2 * 16 + lane % 4 * 4 + byte;
+        narrow_number n = read_code(&a, machine_r32(w, i->o[4 + r])[lane], byte,
+                                    scales->a_scale[row][0].exponent);
+        out->a[row][k] = n.significand;
+        out->a_exponent[row][k] = n.exponent;
+    }
+    for (uint32_t at = 0; at < 2 * MACHINE_LANES * 4; at++) {
+        const uint32_t r = at / 4 / MACHINE_LANES, lane = at / 4 % MACHINE_LANES, byte = at % 4;
+        const uint32_t column = lane / 4, k = r * 16 + lane % 4 * 4 + byte;
+        narrow_number n = read_code(&b, machine_r32(w, i->o[8 + r])[lane], byte,
+                                    scales->b_scale[column][0].exponent);
+        out->b[k][column] = n.significand;
+        out->b_exponent[k][column] = n.exponent;
+    }
+    for (uint32_t row = 0; row < SCALED_ROWS; row++) {
+        none = none || scales->a_scale[row][0].nan || scales->b_scale[row % 8][0].nan;
+    }
+    return !none && !a.none && !b.none;
+}
+
+/* The whole product a row at a time, as the hardware sums it; false when there is something in it
+ * that is no number. */
+static bool run_tile(const warp *w, const instruction *i, const narrow_operands *scales,
+                     uint32_t out[4][MACHINE_LANES])
+{
+    scaled_tile tile = {.a_type = (narrow_type)(i->kind & 15),
+                        .b_type = (narrow_type)(i->kind >> 4)};
+    float c[SCALED_ROWS][SCALED_COLUMNS], d[SCALED_COLUMNS];
+
+    if (!open_tile(w, i, scales, &tile)) {
+        return false;
+    }
+    for (uint32_t at = 0; at < 4 * MACHINE_LANES; at++) {
+        const uint32_t r = at / MACHINE_LANES, lane = at % MACHINE_LANES;
+        float *to = &c[lane / 4 + 8 * (r / 2)][2 * (lane % 4) + r % 2];
+        memcpy(to, machine_r32(w, i->o[10 + r]) + lane, sizeof *to);
+        if (!isfinite(*to)) {
+            return false;
+        }
+    }
+    for (uint32_t row = 0; row < SCALED_ROWS; row++) {
+        scaled_tile_row(&tile, row, c[row], d);
+        for (uint32_t column = 0; column < SCALED_COLUMNS; column++) {
+            memcpy(&out[row / 8 * 2 + column % 2][row % 8 * 4 + column / 2], &d[column],
+                   sizeof d[column]);
+        }
+    }
+    return true;
+}
+
 static void one_element(const narrow_operands *from, narrow_dot *n, uint32_t row, uint32_t column,
                         uint32_t *d, const uint32_t *c)
 {
@@ -108,6 +188,18 @@ static void one_element(const narrow_operands *from, narrow_dot *n, uint32_t row
     memcpy(&value, c, sizeof value);
     value = narrow_run(n, value);
     memcpy(d, &value, sizeof value);
+}
+
+static void run_elements(const warp *w, const instruction *i, narrow_operands *from, narrow_dot *n,
+                         uint32_t out[4][MACHINE_LANES])
+{
+    open_elements(w, i, from);
+    for (uint32_t r = 0; r < 4; r++) {
+        for (uint32_t lane = 0; lane < MACHINE_LANES; lane++) {
+            one_element(from, n, lane / 4 + 8 * (r / 2), 2 * (lane % 4) + r % 2, &out[r][lane],
+                        machine_r32(w, i->o[10 + r]) + lane);
+        }
+    }
 }
 
 /* d: 4, a: 4, b: 2, c: 4 registers, then scales with their selectors. kind: types; elements: scales
@@ -128,15 +220,12 @@ void exec_mma_narrow(warp *w, const instruction *i, uint32_t mask)
         return;
     }
     memset(&from, 0, sizeof from);
-    open_elements(w, i, &from);
     if (i->elements > 0 && !open_all_scales(w, i, &from)) {
         return;
     }
-    for (uint32_t r = 0; r < 4; r++) {
-        for (uint32_t lane = 0; lane < MACHINE_LANES; lane++) {
-            one_element(&from, &n, lane / 4 + 8 * (r / 2), 2 * (lane % 4) + r % 2, &out[r][lane],
-                        machine_r32(w, i->o[10 + r]) + lane);
-        }
+    bool whole = n.len == SCALED_DEPTH && n.mode == HONE_EMU_HW && !n.half;
+    if (!whole || !run_tile(w, i, &from, out)) {
+        run_elements(w, i, &from, &n, out);
     }
     for (uint32_t r = 0; r < 4; r++) {
         memcpy(machine_r32(w, i->o[r]), out[r], sizeof out[r]);

@@ -3,12 +3,14 @@
 #include "emulator/tensor/scalar.h"
 #include "emulator/tensor/wide.h"
 
+#include "core/status.h"
+
 #include <math.h>
+#include <pthread.h>
 #include <string.h>
 
 enum {
-    PRODUCT_FRACTION = 25, /* bits kept of products that are aligned one by one */
-    GROUP_FRACTION = 35,   /* and of sums of GROUP products */
+    GROUP_FRACTION = 35, /* bits kept of sums of GROUP products */
     GROUP = 16,
 };
 
@@ -52,6 +54,30 @@ narrow_number narrow_number_of(uint32_t code, narrow_type type)
         n.significand = -n.significand;
     }
     return n;
+}
+
+int32_t narrow_fraction(narrow_type type)
+{
+    return formats[type].fraction;
+}
+
+static narrow_number numbers[ARRAY_LEN(formats)][256];
+
+static void fill_numbers(void)
+{
+    for (uint32_t type = 0; type < ARRAY_LEN(formats); type++) {
+        for (uint32_t code = 0; code < 256; code++) {
+            numbers[type][code] = narrow_number_of(code, (narrow_type)type);
+        }
+    }
+}
+
+const narrow_number *narrow_numbers(narrow_type type)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+    pthread_once(&once, fill_numbers);
+    return numbers[type];
 }
 
 /* What a step adds up: each term is significand * 2^(exponent - fraction); all share the fraction.
@@ -195,7 +221,7 @@ float narrow_run(const narrow_dot *n, float c)
     } else {
         product_terms(n, &t);
     }
-    return n->mode == HONE_EMU_HW ? sum_hw(n, &t, c, groups ? GROUP_FRACTION : PRODUCT_FRACTION)
+    return n->mode == HONE_EMU_HW      ? sum_hw(n, &t, c, groups ? GROUP_FRACTION : NARROW_FRACTION)
            : n->mode == HONE_EMU_EXACT ? sum_exact(n, &t, c)
                                        : sum_fast(n, &t, c);
 }

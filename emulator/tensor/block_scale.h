@@ -26,8 +26,15 @@ typedef struct narrow_number {
     bool infinite, nan;
 } narrow_number;
 narrow_number narrow_number_of(uint32_t code, narrow_type type);
+/* The same of every code of a type below 256, one after the other; static. Thread-safe. */
+const narrow_number *narrow_numbers(narrow_type type);
+int32_t narrow_fraction(narrow_type type); /* fraction bits of a significand */
 
-enum { NARROW_DEPTH = 64, NARROW_SCALES = 4 };
+enum {
+    NARROW_DEPTH = 64,
+    NARROW_SCALES = 4,
+    NARROW_FRACTION = 25, /* bits kept of products that are aligned one by one */
+};
 /* One element of a product: a and b hold `len` codes (32 or 64), the scales `scales` codes each (0:
  * none), each for len / scales elements. */
 typedef struct narrow_dot {

@@ -2,7 +2,7 @@
  * (tests/tools), and the narrow formats against the toolkit's tables.
  *
  * HONE_TENSOR_CASES sets how many elements are compared; 3,000 without it. */
-#include "emulator/tensor/block_scale.h"
+#include "emulator/tensor/scaled_tile.h"
 #include "tests/support/suite.h"
 #include "core/numfmt.h"
 #include "core/random.h"
@@ -32,6 +32,25 @@ static uint32_t scale_code(uint64_t *state, narrow_type type, uint64_t kind)
         return kind == 3 ? any : kind == 2 ? any % 0x7f : 0x30 + any % 16;
     }
     return kind == 3 ? any : kind == 2 ? 127 - 60 + any % 120 : 125 + any % 5;
+}
+
+/* Codes of a and b and their scales, no NaN and no infinity among them; kind 2: many zeros. */
+static void fill_numbers(scaled_case *out, uint64_t *state, uint64_t kind)
+{
+    narrow_dot *d = &out->dot;
+
+    for (uint32_t k = 0; k < d->len; k++) {
+        const uint64_t code = random_next(state);
+        out->a[k] = (uint32_t)code & ((1u << bits[d->a_type]) - 1);
+        out->b[k] = (uint32_t)(code >> 8) & ((1u << bits[d->b_type]) - 1);
+        out->a[k] &= d->a_type == NARROW_E4M3 ? 0xf7 : d->a_type == NARROW_E5M2 ? 0xfb : 0xff;
+        out->b[k] &= d->b_type == NARROW_E4M3 ? 0xf7 : d->b_type == NARROW_E5M2 ? 0xfb : 0xff;
+        out->a[k] = kind == 2 && code >> 16 & 1 ? 0 : out->a[k];
+        d->a[k] = narrow_number_of(out->a[k], d->a_type);
+        d->b[k] = narrow_number_of(out->b[k], d->b_type);
+    }
+    d->a_scale[0] = narrow_number_of(scale_code(state, NARROW_UE8M0, kind % 3), NARROW_UE8M0);
+    d->b_scale[0] = narrow_number_of(scale_code(state, NARROW_UE8M0, kind % 3), NARROW_UE8M0);
 }
 
 static float c_value(uint64_t *state, uint64_t kind, bool half)
@@ -172,6 +191,41 @@ START_TEST(numbers_are_those_of_the_format_tables)
 }
 END_TEST
 
+/* A whole tile against its elements one by one: every pair of types, scales near and far. */
+START_TEST(a_row_of_a_tile_is_its_elements)
+{
+    narrow_dot dot = {.mode = HONE_EMU_HW, .len = 32, .scales = 1, .scale_type = NARROW_UE8M0};
+    uint64_t state = 17 + (uint64_t)_i;
+    scaled_tile t = {.a_type = (narrow_type)(_i / 5 % 5), .b_type = (narrow_type)(_i % 5)};
+    scaled_case row = {.dot = dot}, columns[SCALED_COLUMNS];
+    float c[SCALED_COLUMNS], d[SCALED_COLUMNS];
+
+    row.dot.a_type = t.a_type;
+    row.dot.b_type = t.b_type;
+    for (uint32_t n = 0; n < SCALED_COLUMNS; n++) {
+        const uint64_t kind = (uint64_t)_i / 25;
+        columns[n] = row;
+        fill_numbers(&columns[n], &state, kind);
+        memcpy(columns[n].dot.a, columns[0].dot.a, sizeof columns[n].dot.a);
+        columns[n].dot.a_scale[0] = columns[0].dot.a_scale[0];
+        c[n] = c_value(&state, n % 3, false);
+        for (uint32_t k = 0; k < SCALED_DEPTH; k++) {
+            const narrow_dot *from = &columns[n].dot;
+            t.a[3][k] = from->a[k].significand;
+            t.a_exponent[3][k] = from->a[k].exponent + from->a_scale[0].exponent;
+            t.b[k][n] = from->b[k].significand;
+            t.b_exponent[k][n] = from->b[k].exponent + from->b_scale[0].exponent;
+        }
+    }
+    scaled_tile_row(&t, 3, c, d);
+    for (uint32_t n = 0; n < SCALED_COLUMNS; n++) {
+        const float one = narrow_run(&columns[n].dot, c[n]);
+        ck_assert_msg(numfmt_bits(d[n]) == numfmt_bits(one), "column %u: %a, one by one %a", n,
+                      (double)d[n], (double)one);
+    }
+}
+END_TEST
+
 int main(void)
 {
     TCase *tests = tcase_create("block_scale");
@@ -180,5 +234,6 @@ int main(void)
     tcase_add_test(tests, products_agree_with_the_model_in_python);
     tcase_add_test(tests, fast_arithmetic_is_near_the_exact_one);
     tcase_add_test(tests, numbers_are_those_of_the_format_tables);
+    tcase_add_loop_test(tests, a_row_of_a_tile_is_its_elements, 0, 25 * 12);
     return suite_run("emulator/block_scale", tests);
 }
