@@ -15,6 +15,7 @@ typedef struct pool {
     size_t block, len; /* bytes of a block; blocks */
     uint8_t *payload;
     float *scale;
+    float zero_scale; /* of a block of zeros */
 } pool;
 
 float inputs_normal(uint64_t *state)
@@ -66,7 +67,9 @@ static hone_status pool_open(const inputs_matrix *m, inputs_kind kind, uint64_t 
     size_t blocks = (size_t)(m->batch * m->scale_rows * m->groups);
     size_t len = block * POOL_LEAST < POOL_BYTES ? POOL_BYTES / block : POOL_LEAST;
     float *values = NULL;
-    pool p = {.block = block, .len = blocks < len ? blocks + 1 : len};
+    pool p = {.block = block,
+              .len = blocks < len ? blocks + 1 : len,
+              .zero_scale = numfmt_scale(0.0f, rule, (hone_dtype)quant->element)};
 
     if (values_len > BLOCK_MOST) {
         return status_set(error, HONE_UNSUPPORTED, NULL, 0,
@@ -131,7 +134,7 @@ static void fill_block(const inputs_matrix *m, const pool *p, inputs_kind kind, 
     size_t pick = random_next(state) % p->len;
     bool hole =
         kind == INPUTS_HOLES && block_row == m->hole_row && (m->quant.gran_mn == 1 || group == 0);
-    float scale = block_scale(hole ? 1e-4f / 448.0f : p->scale[pick], kind, state);
+    float scale = block_scale(hole ? p->zero_scale : p->scale[pick], kind, state);
     int64_t place = m->scale_batch == 0 ? batch * m->groups + group : group;
     uint8_t *scales = m->scales + batch * m->scale_batch;
 
@@ -147,10 +150,10 @@ static void fill_block(const inputs_matrix *m, const pool *p, inputs_kind kind, 
     }
     scales += problem_scale_offset(m->scale_rows, m->scale_groups, (hone_dtype)m->quant.scale,
                                    m->scale_layout, block_row, place);
-    if (m->quant.scale == HONE_DTYPE_UE8M0) {
-        *scales = numfmt_ue8m0_ceil(scale);
-    } else {
+    if (m->quant.scale != HONE_DTYPE_UE8M0) {
         memcpy(scales, &scale, sizeof scale);
+    } else if (!numfmt_ue8m0_exact(scale, scales)) {
+        *scales = 0xff; /* cannot be: the rule makes powers of two, and `kind` moves them little */
     }
 }
 

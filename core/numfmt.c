@@ -153,6 +153,21 @@ uint8_t numfmt_ue8m0_ceil(float x)
     return (uint8_t)(code < 1 ? 1 : code > 254 ? 254 : code);
 }
 
+bool numfmt_ue8m0_exact(float x, uint8_t *code)
+{
+    const uint32_t bits = numfmt_bits(x);
+
+    if (bits == 0x00400000) { /* 2^-127, the one subnormal among them */
+        *code = 0;
+        return true;
+    }
+    if ((bits & 0x807fffff) != 0 || bits == 0 || bits == 0x7f800000) {
+        return false;
+    }
+    *code = (uint8_t)(bits >> 23);
+    return true;
+}
+
 float numfmt_decode(hone_dtype dtype, const void *array, uint64_t index)
 {
     const uint8_t *bytes = array;

@@ -8,6 +8,7 @@
 
 #include "include/hone.h"
 
+#include <stdbool.h>
 #include <string.h>
 
 /* A float's bits, and the float of bits. */
@@ -46,6 +47,9 @@ float numfmt_f16_decode(uint16_t code);
  * NaN and +inf give 0xff. */
 uint8_t numfmt_ue8m0_ceil(float x);
 
+/* The ue8m0 code of a power of two from 2^-127 to 2^127; false for any other x. */
+bool numfmt_ue8m0_exact(float x, uint8_t *code);
+
 /* Decode element `index` of a packed array of `dtype` (e2m1: two a byte, even index in the low
  * nibble). */
 float numfmt_decode(hone_dtype dtype, const void *array, uint64_t index);
@@ -61,8 +65,9 @@ hone_dtype numfmt_dtype_parse(const char *name, size_t len); /* HONE_DTYPE_NONE 
  * rounds a scale alone. x: `len` finite-or-not floats; payload: `len` codes of `element`, e4m3 or
  * e2m1 (two a byte from the lowest nibble of payload[0] on; a scale is then amax / 6).
  * scale_dtype f32 stores the float, ue8m0 needs a power-of-two rule and stores the byte in
- * *scale_code. Payload is fl32(x / scale), saturating RNE. A NaN or infinity in x makes amax
- * NaN-free (max over the finite), and the payload NaN or saturated. Returns the scale. */
+ * *scale_code (may be NULL), 0xff where a raw rule's scale has none. Payload is fl32(x / scale),
+ * saturating RNE. A NaN or infinity in x makes amax NaN-free (max over the finite), and the payload
+ * NaN or saturated. Returns the scale. */
 float numfmt_quantise(const float *x, size_t len, hone_scale_rule rule, hone_dtype element,
                       uint8_t *payload, uint8_t *scale_code);
 

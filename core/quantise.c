@@ -45,8 +45,8 @@ float numfmt_quantise(const float *x, size_t len, hone_scale_rule rule, hone_dty
     for (size_t i = 0; i < len; i++) {
         numfmt_encode(element, payload, i, x[i] / scale);
     }
-    if (scale_code != NULL) {
-        *scale_code = numfmt_ue8m0_ceil(scale); /* a power of two keeps its exponent */
+    if (scale_code != NULL && !numfmt_ue8m0_exact(scale, scale_code)) {
+        *scale_code = 0xff; /* NaN rather than another scale */
     }
     return scale;
 }

@@ -286,6 +286,17 @@ typedef struct hone_operand {
 HONE_API hone_status hone_operands(const hone_problem *problem, hone_operand out[HONE_MAX_OPERANDS],
                                    size_t *count, hone_error *error);
 
+/* Scales [rows, groups] of f32 on the host as ue8m0 codes for a problem whose scales are ue8m0:
+ * exact, or refused. A scale that is no power of two from 2^-127 to 2^127 is HONE_BAD_ARGUMENT with
+ * its row, group and value, never rounded: rounding a scale without its payload is another matrix
+ * (kernels.md 5.1). `from` is row, col or tma, `to` is row, col or packed; padding of `packed`
+ * becomes 2^-127. out holds what hone_operands says of one batch's scales: HONE_LIMIT when
+ * `capacity` bytes are too few. The two do not overlap; nothing is written on failure. Thread-safe.
+ */
+HONE_API hone_status hone_pack_scales(const float *scales, int64_t rows, int64_t groups,
+                                      hone_scale_layout from, hone_scale_layout to, uint8_t *out,
+                                      uint64_t capacity, hone_error *error);
+
 typedef struct hone_progress {
     uint64_t done, total;
     const char *doing; /* one line, borrowed for the call */
