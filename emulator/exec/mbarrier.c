@@ -161,41 +161,66 @@ void exec_mbarrier_bytes(warp *w, const instruction *i, uint32_t mask)
     }
 }
 
-static bool has_passed(const mbarrier_actor *a, mbarrier *b, bool *bad)
+/* Lanes of `left` that ask what the first of them asks: the same parity at the same mbarrier. */
+static uint32_t asking_alike(const warp *w, const instruction *i, const places *p, uint32_t left)
+{
+    const uint32_t *parity = machine_r32(w, i->o[i->results + 1u]);
+    uint32_t first = machine_lowest(left), alike = 0;
+
+    if ((i->elements & MBARRIER_BY_PARITY) == 0) {
+        return UINT32_C(1) << first;
+    }
+    for (EACH_LANE(lane, left)) {
+        bool same = p->at[lane] == p->at[first] && p->owner[lane] == p->owner[first] &&
+                    ((parity[lane] ^ parity[first]) & 1) == 0;
+        alike |= (uint32_t)same << lane;
+    }
+    return alike;
+}
+
+static bool has_passed(const mbarrier_actor *a, mbarrier *b, uint32_t lanes, bool *bad)
 {
     uint32_t operand = a->i->o[a->i->results + 1u];
 
     if (a->i->elements & MBARRIER_BY_PARITY) {
-        return mbarrier_passed_parity(a, b, machine_r32(a->w, operand)[a->lane] & 1, bad);
+        return mbarrier_passed_parity(a, b, machine_r32(a->w, operand)[a->lane] & 1, lanes, bad);
     }
     return mbarrier_passed(a, b, machine_r64(a->w, operand)[a->lane], bad);
 }
 
-void exec_mbarrier_wait(warp *w, const instruction *i, uint32_t mask)
+/* Which lanes' phases are over. False after a fault. */
+static bool ask(warp *w, const instruction *i, uint32_t mask, const places *p, uint32_t *passed)
 {
     const mbarrier *last = NULL;
-    uint32_t passed = 0;
     bool bad = false;
-    places p;
 
-    if (!begin(w, i, mask, &p, RACE_ATOMIC)) {
-        return;
-    }
-    for (EACH_LANE(lane, mask)) {
-        mbarrier_actor a = {w, i, lane};
-        mbarrier *b = mbarrier_find(w, i, lane, p.owner[lane], p.at[lane]);
+    for (uint32_t left = mask, lanes = 0; left != 0; left &= ~lanes) {
+        mbarrier_actor a = {w, i, machine_lowest(left)};
+        mbarrier *b = mbarrier_find(w, i, a.lane, p->owner[a.lane], p->at[a.lane]);
         if (b == NULL) {
-            return;
+            return false;
         }
-        bool over = has_passed(&a, b, &bad);
+        lanes = asking_alike(w, i, p, left);
+        bool over = has_passed(&a, b, lanes, &bad);
         if (bad) {
-            return;
+            return false;
         }
-        passed |= (uint32_t)over << lane;
+        *passed |= over ? lanes : 0;
         if (over && b != last && (i->order & ORDER_ACQUIRE)) {
             race_acquire(w, b->passed);
             last = b;
         }
+    }
+    return true;
+}
+
+void exec_mbarrier_wait(warp *w, const instruction *i, uint32_t mask)
+{
+    uint32_t passed = 0;
+    places p;
+
+    if (!begin(w, i, mask, &p, RACE_ATOMIC) || !ask(w, i, mask, &p, &passed)) {
+        return;
     }
     machine_set_predicate(w, i->o[0], passed, mask);
     if (w->tainted) {

@@ -3,6 +3,7 @@
 #include "emulator/machine/access.h"
 #include "emulator/machine/copy.h"
 #include "emulator/machine/mbarrier.h"
+#include "emulator/machine/wide.h"
 
 #include <stdlib.h>
 
@@ -46,14 +47,21 @@ static bool is_late(const async_op *op)
     return op->by->run->launch->timing == HONE_EMU_LATEST;
 }
 
-bool async_claim(const async_op *op, cta *owner, uint32_t at, uint32_t bytes)
+MACHINE_WIDEST static uint8_t marks_of(const uint8_t *shadow, uint32_t bytes)
 {
-    uint8_t *shadow = owner->shared_shadow + at, all = 0;
+    uint8_t all = 0;
 
     for (uint32_t n = 0; n < bytes; n++) {
         all |= shadow[n];
     }
-    if (all & (ACCESS_PENDING | ACCESS_MBARRIER)) {
+    return all;
+}
+
+bool async_claim(const async_op *op, cta *owner, uint32_t at, uint32_t bytes)
+{
+    uint8_t *shadow = owner->shared_shadow + at;
+
+    if (owner->marked && (marks_of(shadow, bytes) & (ACCESS_PENDING | ACCESS_MBARRIER)) != 0) {
         access_refuse_marked(op->by, op->i, op->lane, owner, at, bytes);
         return false;
     }

@@ -93,10 +93,12 @@ void global_mark_lines(touched_range *t, uint64_t begin, uint64_t end)
         return; /* of another allocation: its own lane marks it */
     }
     end = end > t->range->end ? t->range->end : end;
+    uint64_t first = (begin - t->range->begin) / MACHINE_LINE;
     uint64_t last = (end - 1 - t->range->begin) / MACHINE_LINE;
 
-    for (uint64_t n = (begin - t->range->begin) / MACHINE_LINE; n <= last; n++) {
-        t->lines[n / 64] |= UINT64_C(1) << n % 64;
+    for (uint64_t n = first / 64; n <= last / 64; n++) {
+        uint64_t low = n == first / 64 ? first % 64 : 0, high = n == last / 64 ? last % 64 : 63;
+        t->lines[n] |= UINT64_MAX << low & UINT64_MAX >> (63 - high);
     }
 }
 

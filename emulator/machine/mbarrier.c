@@ -267,25 +267,27 @@ bool mbarrier_passed(const mbarrier_actor *a, const mbarrier *b, uint64_t state,
 
 /* Which phase a parity means cannot be told, except where the same lane has asked at the same place
  * before and was refused: it asks for that one still. */
-bool mbarrier_passed_parity(const mbarrier_actor *a, mbarrier *b, uint32_t parity, bool *bad)
+bool mbarrier_passed_parity(const mbarrier_actor *a, mbarrier *b, uint32_t parity, uint32_t lanes,
+                            bool *bad)
 {
     mbarrier_waiter *waiter = &b->waiters[a->w->index];
-    uint32_t lane = UINT32_C(1) << a->lane;
-    bool again = (waiter->lanes & lane) != 0 && (waiter->phase & 1) == parity && waiter->i == a->i;
+    bool likely = (waiter->phase & 1) == parity && waiter->i == a->i;
+    uint32_t again = likely ? waiter->lanes & lanes : 0;
 
-    *bad = again && b->phase - waiter->phase > 1 && machine_checks(a->w, HONE_EMU_CHECK_BARRIERS);
+    *bad =
+        again != 0 && b->phase - waiter->phase > 1 && machine_checks(a->w, HONE_EMU_CHECK_BARRIERS);
     if (*bad) {
-        mbarrier_refuse(a, a->w->cta, b->at,
+        mbarrier_refuse(&(mbarrier_actor){a->w, a->i, machine_lowest(again)}, a->w->cta, b->at,
                         "phase skipped: the lane waited for phase %u, and phase %u goes on",
                         waiter->phase, b->phase);
         return false;
     }
     if ((b->phase & 1) != parity) {
-        waiter->lanes &= ~lane;
+        waiter->lanes &= ~lanes;
         return true;
     }
     bool with_others = waiter->phase == b->phase && waiter->i == a->i;
-    waiter->lanes = with_others ? waiter->lanes | lane : lane;
+    waiter->lanes = with_others ? waiter->lanes | lanes : lanes;
     waiter->phase = b->phase;
     waiter->i = a->i;
     return false;

@@ -67,10 +67,12 @@ void mbarrier_complete_tx(warp *by, const instruction *i, uint32_t lane, cta *ow
 /* The opaque 64 bits that an arrival returns: the phase, and what was pending before. */
 uint64_t mbarrier_state(const mbarrier *b);
 uint32_t mbarrier_state_pending(uint64_t state);
-/* Whether the phase of a state, or the last one of this parity, is over. A waiter who finds the
- * phase after its own over too has missed one: a fault, *bad, and false. */
+/* Whether the phase of a state, or the last one of this parity, is over; of parities, for all of
+ * `lanes`. A waiter who finds the phase after its own over too has missed one: a fault, *bad, and
+ * false. */
 bool mbarrier_passed(const mbarrier_actor *a, const mbarrier *b, uint64_t state, bool *bad);
-bool mbarrier_passed_parity(const mbarrier_actor *a, mbarrier *b, uint32_t parity, bool *bad);
+bool mbarrier_passed_parity(const mbarrier_actor *a, mbarrier *b, uint32_t parity, uint32_t lanes,
+                            bool *bad);
 
 /* A CTA has ended: bytes that are missing from a phase, or came unasked, are a fault. */
 void mbarrier_end(cta *c);

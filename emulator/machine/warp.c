@@ -319,13 +319,11 @@ static bool flow(warp *w, const instruction *i, group *g, uint32_t mask)
     return true;
 }
 
-static inline void account(run_state *run, const instruction *i, uint32_t mask)
+/* Adds `len` warp instructions by `active` lanes. */
+static inline void account(run_state *run, uint64_t len, uint32_t active)
 {
-    uint64_t counted = (i->flags & FLAG_HIDDEN) == 0;
-    uint64_t lanes = mask == MACHINE_ALL ? MACHINE_LANES : (uint64_t)__builtin_popcount(mask);
-    run->counters.warp_instructions += counted;
-    run->counters.thread_instructions += counted * lanes;
-    run->pipes[i->pipe] += counted;
+    run->counters.warp_instructions += len;
+    run->counters.thread_instructions += len * (uint64_t)__builtin_popcount(active);
 }
 
 /* Lanes whose predicate keeps them from an instruction; a branch's only says where they go. */
@@ -339,18 +337,19 @@ static inline void account_predicate(run_state *run, const instruction *i, uint3
 }
 
 /* Returns how many instructions of the quantum are left. Compiled once for launches that count by
- * line and once for those that do not, which then pay nothing for it. */
+ * line and once for those that do not, which then pay nothing for it: they count at the end. */
 static inline __attribute__((always_inline)) uint64_t run_group(warp *w, group *g, uint64_t left,
                                                                 const bool profiled)
 {
     run_state *run = w->run;
     const instruction *code = run->kernel->code;
-    uint32_t start = g->pc;
+    const uint32_t start = g->pc, active = g->mask;
+    uint64_t ran = 0;
     hone_emu_line since;
 
     while (true) {
         const instruction *i = &code[g->pc];
-        const uint32_t active = g->mask;
+        const uint64_t counted = (i->flags & FLAG_HIDDEN) == 0;
         uint32_t mask = active;
         bool goes_on = true;
         if (profiled && !profile_is_plain(i)) {
@@ -361,9 +360,13 @@ static inline __attribute__((always_inline)) uint64_t run_group(warp *w, group *
             mask &= i->guard_negated ? ~p : p;
             account_predicate(run, i, active & ~mask);
         }
-        account(run, i, active);
+        run->pipes[i->pipe] += counted;
+        ran += counted;
+        if (profiled) {
+            account(run, counted, active);
+        }
         if (__builtin_expect(w->tainted && active != 0, 0) && !taint_before(w, i, active, mask)) {
-            return left;
+            break;
         }
         if (__builtin_expect(i->flow != FLOW_NEXT, 0)) {
             goes_on = flow(w, i, g, mask);
@@ -378,17 +381,21 @@ static inline __attribute__((always_inline)) uint64_t run_group(warp *w, group *
         } else if (profiled) {
             profile_charge(run, i, &since);
         }
+        left--;
         if (!goes_on) {
             w->progressed |= g->pc != start || i->flow == FLOW_BRANCH || i->flow == FLOW_EXIT;
-            return left - 1;
+            break;
         }
-        left--;
         if (__builtin_expect(run->faulted || w->yields || g->pc >= g->stop || left == 0, 0)) {
             store_pc(w, g->mask, g->pc);
             w->progressed = true;
-            return left;
+            break;
         }
     }
+    if (!profiled) {
+        account(run, ran, active);
+    }
+    return left;
 }
 
 static uint64_t run_group_plain(warp *w, group *g, uint64_t left)
