@@ -26,6 +26,7 @@ static const struct {
     {"open", "open of a store with 10,000 winners"},
     {"sweep", "a sweep's overhead over bare NVRTC"},
     {"emulator", "speed of the emulated GPU"},
+    {"kernels", "modelled fp8 products of two models on Hopper"},
 };
 #define BENCHMARKS_LEN (sizeof benchmarks / sizeof benchmarks[0])
 
