@@ -19,6 +19,11 @@ __host__ __device__ constexpr int least(int a, int b)
     return a < b ? a : b;
 }
 
+__host__ __device__ constexpr int common_divisor(int a, int b)
+{
+    return b == 0 ? a : common_divisor(b, a % b);
+}
+
 __host__ __device__ constexpr bool is_pow2(int x)
 {
     return x > 0 && (x & (x - 1)) == 0;
