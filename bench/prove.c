@@ -130,7 +130,7 @@ done:
 typedef struct trial {
     const module *m;
     const plan *plan;
-    uint64_t sample[64];
+    uint64_t sample[PROVE_SAMPLE_MOST];
     prove_launch how;
     hone_emu_counters counters[MANIFEST_MAX_LAUNCHES];
 } trial;
@@ -161,9 +161,10 @@ static hone_status compare(const prover *p, const trial *t, const inputs *in, in
         .before = in,
         .after = (const uint8_t *const *)p->after.image,
         .tolerance = t->plan->tolerance,
-        .wide = verify_unit_is_wide(p->d->gpu.facts.arch),
+        .wide = verify_unit_is_wide(p->d->gpu.facts.arch, t->plan->fraction_bits),
         .ctas_run = is_sampled(t) ? t->how.sample_len : out->ctas_total,
         .ctas_total = out->ctas_total,
+        .cover = t->plan->cover,
         .written = is_sampled(t) && adds_to_d(p) ? p->second.image[4] : NULL,
         .must_tell = true,
     };
@@ -288,7 +289,7 @@ static hone_status prove_rescaled(prover *p, trial *t, prove_result *out, hone_e
     hone_status status = HONE_OK;
     size_t len = 0;
 
-    prove_sample(out->ctas_total, SAMPLE_RESCALED, p->seed + 2, t->sample, &len);
+    prove_sample(t->plan, SAMPLE_RESCALED, p->seed + 2, t->sample, &len);
     t->how.sample_len = len;
     TRY(run_and_compare(p, t, &p->rescaled, out, error));
 done:
@@ -300,12 +301,12 @@ done:
 static hone_status prove_order(prover *p, trial *t, prove_result *out, hone_error *error)
 {
     hone_status status = HONE_OK;
-    uint64_t few[SAMPLE_THOROUGH] = {0};
+    uint64_t few[PROVE_SAMPLE_MOST] = {0};
     const prove_launch before = t->how;
     int hit = -1;
 
     t->how.sample = few;
-    prove_sample(out->ctas_total, ARRAY_LEN(few), p->seed + 3, few, &t->how.sample_len);
+    prove_sample(t->plan, SAMPLE_THOROUGH, p->seed + 3, few, &t->how.sample_len);
     t->how.thorough = true;
     TRY(run_once(p, t, &p->in, &p->second, &hit, out, error));
 done:
@@ -340,6 +341,7 @@ hone_status prover_run(prover *p, const module *m, const plan *launches, const c
     hone_status status = HONE_OK;
     prove_result made = {.outcome = STORE_OK, .ctas_total = prove_ctas(launches)};
     trial t = {.m = m, .plan = launches};
+    plan *spread = NULL;
     size_t wanted = p->problem.op == HONE_OP_FP8_GEMM ? SAMPLE_GEMM : SAMPLE_QUANT;
 
     if (made.ctas_total == 0) {
@@ -348,7 +350,10 @@ hone_status prover_run(prover *p, const module *m, const plan *launches, const c
     }
     TRY(device_enter(p->d, error));
     if (p->large && launches->launches_len == 1) {
-        prove_sample(made.ctas_total, wanted, p->seed, t.sample, &t.how.sample_len);
+        TRY(prove_spread(&p->problem, launches, &spread, error));
+        t.plan = spread != NULL ? spread : launches;
+        made.ctas_total = prove_ctas(t.plan);
+        prove_sample(t.plan, wanted, p->seed, t.sample, &t.how.sample_len);
         t.how.sample = t.sample;
     }
     made.ctas_run = is_sampled(&t) ? t.how.sample_len : made.ctas_total;
@@ -363,5 +368,6 @@ done:
     if (p->d->driver->emu != NULL) {
         p->d->driver->emu->set_sample((int)p->d->ordinal, NULL, 0, NULL);
     }
+    free(spread);
     return status;
 }

@@ -1,9 +1,11 @@
 /* prove_launch.c - one launch of a plan: which CTAs, and what became of it. */
 #include "bench/prove_parts.h"
 
+#include "core/integer.h"
 #include "core/random.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 uint64_t prove_ctas(const plan *p)
@@ -23,29 +25,72 @@ static bool contains(const uint64_t *sample, size_t len, uint64_t cta)
     return false;
 }
 
+/* A persistent grid's CTAs make many tiles each. For a sample they make two: that goes once around
+ * all that is kept from tile to tile, and the tiles of a sample stay few. */
+hone_status prove_spread(const hone_problem *problem, const plan *p, plan **out, hone_error *error)
+{
+    const plan_launch *l = &p->launches[0];
+    const plan_cover *cover = &p->cover;
+    const hone_fp8_gemm *gemm = &problem->as.fp8_gemm;
+
+    if (problem->op != HONE_OP_FP8_GEMM || cover->rows <= 0 || cover->columns <= 0 ||
+        cover->ctas <= 0 || l->grid[1] * l->grid[2] != 1) {
+        return HONE_OK;
+    }
+    const int64_t tiles = integer_ceil_div(gemm->m, cover->rows) *
+                          integer_ceil_div(gemm->n, cover->columns) * gemm->batch;
+    const int64_t ctas = (tiles + 1) / 2 * cover->ctas;
+    if (ctas <= l->grid[0] || ctas > INT32_MAX) {
+        return HONE_OK;
+    }
+    plan *made = malloc(sizeof *made);
+    if (made == NULL) {
+        return status_set(error, HONE_NO_MEMORY, NULL, 0, "a plan");
+    }
+    *made = *p;
+    made->launches[0].grid[0] = (uint32_t)ctas;
+    *out = made;
+    return HONE_OK;
+}
+
 /* The first and last CTA are corners of any raster, the last a tail in every dimension; the middle
  * and the ends of the first run follow, then random ones. */
-void prove_sample(uint64_t total, size_t wanted, uint64_t seed, uint64_t *sample, size_t *len)
+static size_t sample_groups(uint64_t total, size_t wanted, uint64_t seed, uint64_t *sample)
 {
     const uint64_t fixed[] = {0, total - 1, total / 2, total > 1 ? total - 2 : 0};
     size_t made = 0;
 
-    *len = 0;
-    if (total <= wanted) {
-        return; /* all of them */
-    }
     for (size_t i = 0; i < ARRAY_LEN(fixed) && made < wanted; i++) {
         if (!contains(sample, made, fixed[i])) {
             sample[made++] = fixed[i];
         }
     }
     while (made < wanted) {
-        uint64_t cta = random_next(&seed) % total;
-        if (!contains(sample, made, cta)) {
-            sample[made++] = cta;
+        uint64_t group = random_next(&seed) % total;
+        if (!contains(sample, made, group)) {
+            sample[made++] = group;
         }
     }
-    *len = made;
+    return made;
+}
+
+void prove_sample(const plan *p, size_t wanted, uint64_t seed, uint64_t *sample, size_t *len)
+{
+    const uint64_t most = p->cover.rows > 0 && p->cover.ctas > 0 ? (uint64_t)p->cover.ctas : 1;
+    const uint64_t ctas = most * wanted <= PROVE_SAMPLE_MOST ? most : PROVE_SAMPLE_MOST / wanted;
+    const uint64_t total = prove_ctas(p) / ctas;
+    uint64_t groups[PROVE_SAMPLE_MOST];
+
+    *len = 0;
+    if (total <= wanted) {
+        return; /* all of them */
+    }
+    const size_t made = sample_groups(total, wanted, seed, groups);
+    for (size_t i = 0; i < made; i++) {
+        for (uint64_t c = 0; c < ctas; c++) {
+            sample[(*len)++] = groups[i] * ctas + c;
+        }
+    }
 }
 
 static int ordinal_of(const device *d)

@@ -42,10 +42,15 @@ hone_status prove_launch_once(const prove_buffers *b, const module *m, const pla
                               const prove_launch *how, prove_result *out,
                               hone_emu_counters *counters, hone_error *error);
 
-/* CTAs of a plan's one launch that are run: all when `limit` covers them. *len of `sample`
- * (capacity 64). */
+enum { PROVE_SAMPLE_MOST = 128 }; /* CTAs of a sample */
+
 uint64_t prove_ctas(const plan *p);
-void prove_sample(uint64_t total, size_t wanted, uint64_t seed, uint64_t *sample, size_t *len);
+/* CTAs of the first launch that are run, whole groups of the plan's cover, `wanted` of them: into
+ * `sample` (capacity PROVE_SAMPLE_MOST), *len 0 when that is all. */
+void prove_sample(const plan *p, size_t wanted, uint64_t seed, uint64_t *sample, size_t *len);
+/* *out, to be freed, is the plan with a larger grid where its few CTAs make many tiles each; NULL
+ * as it is where they do not. */
+hone_status prove_spread(const hone_problem *problem, const plan *p, plan **out, hone_error *error);
 
 /* The time: modelled from counters, or by events. */
 hone_status prove_time_model(const device *d, const hone_problem *problem, const plan *p,

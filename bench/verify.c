@@ -63,9 +63,9 @@ size_t verify_red_zone(const uint8_t *zone, size_t len)
     return i;
 }
 
-bool verify_unit_is_wide(int32_t arch)
+bool verify_unit_is_wide(int32_t arch, int64_t fraction_bits)
 {
-    return arch >= 90; /* sm_90's wgmma is not: a template that uses it says so by its tolerance */
+    return fraction_bits > 0 ? fraction_bits >= 23 : arch >= 90;
 }
 
 hone_status verify_outputs(const verify_request *r, verify_result *out, hone_error *error)

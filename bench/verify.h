@@ -5,6 +5,7 @@
 #define HONE_BENCH_VERIFY_H
 
 #include "bench/inputs.h"
+#include "templates/manifest.h"
 
 #include <stdbool.h>
 
@@ -23,6 +24,7 @@ typedef struct verify_request {
     double tolerance; /* c of |err| <= c * u * sum|a*b| + 1 ulp of the output; plan.tolerance */
     bool wide;        /* the unit keeps 25 bits or more: u is 2^-23, else 2^-13 */
     uint64_t ctas_run, ctas_total; /* of the launch; equal when all ran */
+    plan_cover cover;              /* the plan's: what a group of CTAs makes; rows 0: not said */
     const uint8_t *written;        /* a sum into D on sampled CTAs: D after these CTAs ran on a D of
                                       VERIFY_POISON, which any sum changes; NULL: `before` and `after` tell
                                       what was written */
@@ -41,8 +43,9 @@ typedef struct verify_result {
 /* Into the figures of `worst` those of another run that are worse. */
 void verify_keep_worst(verify_result *worst, const verify_result *other);
 
-/* Compare. When only some CTAs ran, what they wrote must be whole tiles of one grid, as many as
- * ran: a hole, a short tail or a stray write shows as a count that no tile size explains.
+/* Compare. When only some CTAs ran, what they wrote must be whole tiles: of the plan's cover and as
+ * many as its groups can have made, else of one grid and as many as ran. A hole, a short tail or a
+ * stray write shows as a count that no tile size explains.
  * act_quant's tiles are those of its scales, padding included, and q must be written exactly where
  * they are. The verdict is in *out; the status says only whether it could be reached
  * (HONE_NO_MEMORY, HONE_BAD_ARGUMENT, HONE_UNSUPPORTED). */
@@ -57,7 +60,8 @@ size_t verify_red_zone(const uint8_t *zone, size_t len);
 void verify_fail(verify_result *result, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* Of an arch whose mma.sync keeps 25 fraction bits for fp8 operands. */
-bool verify_unit_is_wide(int32_t arch);
+/* Whether the unit that a plan multiplies with keeps 25 fraction bits for fp8 operands: as the plan
+ * says, else as the arch's mma.sync does. */
+bool verify_unit_is_wide(int32_t arch, int64_t fraction_bits);
 
 #endif

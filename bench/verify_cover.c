@@ -140,3 +140,25 @@ bool verify_cover_is_tiles(const verify_cover *c, const reference_rect *whole, i
     }
     return false;
 }
+
+static bool on_edges(int64_t first, int64_t len, int64_t tile, int64_t whole)
+{
+    return first % tile == 0 && ((first + len) % tile == 0 || first + len == whole);
+}
+
+bool verify_cover_is_made(const verify_cover *c, const reference_rect *whole, int64_t batches,
+                          const plan_cover *cover, uint64_t run, uint64_t total)
+{
+    const uint64_t tiles = (uint64_t)(integer_ceil_div(whole->rows, cover->rows) *
+                                      integer_ceil_div(whole->columns, cover->columns) * batches);
+    const uint64_t made = tiles_covered(c, cover->rows, cover->columns);
+
+    for (size_t i = 0; i < c->len; i++) {
+        const reference_rect *r = &c->rect[i];
+        if (!on_edges(r->row, r->rows, cover->rows, whole->rows) ||
+            !on_edges(r->column, r->columns, cover->columns, whole->columns)) {
+            return false;
+        }
+    }
+    return made >= run * (tiles / total) && made <= run * ((tiles + total - 1) / total);
+}

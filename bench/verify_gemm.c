@@ -163,6 +163,19 @@ done:
 }
 
 /* What is compared: all of it, or what the sampled CTAs wrote. */
+static bool is_whole_tiles(const verify_request *r, const verify_cover *cover,
+                           const reference_rect *whole)
+{
+    const int64_t batches = r->problem->as.fp8_gemm.batch;
+    const uint64_t ctas = (uint64_t)r->cover.ctas;
+
+    if (r->cover.rows > 0 && r->cover.columns > 0 && ctas > 0) {
+        return verify_cover_is_made(cover, whole, batches, &r->cover, r->ctas_run / ctas,
+                                    r->ctas_total / ctas);
+    }
+    return verify_cover_is_tiles(cover, whole, batches, r->ctas_run, r->ctas_total);
+}
+
 static hone_status rectangles(const gemm *g, verify_cover *cover, verify_result *out,
                               hone_error *error)
 {
@@ -171,8 +184,7 @@ static hone_status rectangles(const gemm *g, verify_cover *cover, verify_result 
 
     if (g->request->ctas_run < g->request->ctas_total) {
         TRY(verify_cover_find(&whole, g->p->batch, element_written, g, cover, error));
-        if (!verify_cover_is_tiles(cover, &whole, g->p->batch, g->request->ctas_run,
-                                   g->request->ctas_total)) {
+        if (!is_whole_tiles(g->request, cover, &whole)) {
             verify_fail(out,
                         "%" PRIu64 " of %" PRIu64
                         " CTAs ran, and what they wrote in d is not as many tiles: "

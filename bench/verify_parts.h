@@ -37,6 +37,11 @@ void verify_cover_free(verify_cover *c);
 bool verify_cover_is_tiles(const verify_cover *c, const reference_rect *whole, int64_t batches,
                            uint64_t run, uint64_t total);
 
+/* Whether the rectangles are whole tiles of `cover`, as many as `run` of its `total` groups can
+ * have made. */
+bool verify_cover_is_made(const verify_cover *c, const reference_rect *whole, int64_t batches,
+                          const plan_cover *cover, uint64_t run, uint64_t total);
+
 /* What quantisers share: a raw scale may be one unit off. A scale read back: 1 equal, 0 one unit
  * off where that is allowed, -1 wrong. A code may be one off where its scale's answer was 0. */
 bool verify_rule_is_raw(int32_t rule);

@@ -167,44 +167,95 @@ void module_unload(module *m)
     free(m);
 }
 
-/* A launch's parameters: addresses and scalars by value, and the pointers to them that the driver
- * wants. */
+/* A launch's parameters: addresses, scalars and tensor maps by value, and the pointers to them that
+ * the driver wants. */
 typedef struct launch_parameters {
+    CUtensorMap maps[MANIFEST_MAX_MAPS];
     uint64_t values[MANIFEST_MAX_ARGUMENTS];
     void *pointers[MANIFEST_MAX_ARGUMENTS];
 } launch_parameters;
 
-static hone_status bind_arguments(const plan_launch *l, const uint64_t *operands,
-                                  size_t operands_len, uint64_t workspace, launch_parameters *out,
+/* Where the operands and the workspace lie. */
+typedef struct launch_memory {
+    const uint64_t *operands;
+    size_t operands_len;
+    uint64_t workspace;
+} launch_memory;
+
+static CUtensorMapSwizzle swizzle_of(uint32_t bytes)
+{
+    return bytes == 128  ? CU_TENSOR_MAP_SWIZZLE_128B
+           : bytes == 64 ? CU_TENSOR_MAP_SWIZZLE_64B
+           : bytes == 32 ? CU_TENSOR_MAP_SWIZZLE_32B
+                         : CU_TENSOR_MAP_SWIZZLE_NONE;
+}
+
+static hone_status encode_map(const driver *d, const plan_map *map, const launch_memory *memory,
+                              CUtensorMap *out, hone_error *error)
+{
+    static const cuuint32_t steps[] = {1, 1, 1, 1, 1};
+
+    if (map->operand >= (int64_t)memory->operands_len) {
+        return status_set(error, HONE_BAD_ARGUMENT, NULL, 0,
+                          "the kernel takes a tensor map of operand %d of %zu given", map->operand,
+                          memory->operands_len);
+    }
+    const uint64_t base = map->operand < 0 ? memory->workspace : memory->operands[map->operand];
+    return driver_check(
+        d,
+        d->cuTensorMapEncodeTiled(out, (CUtensorMapDataType)map->type, map->rank,
+                                  (void *)(uintptr_t)(base + map->offset), map->dims, map->strides,
+                                  map->box, steps, CU_TENSOR_MAP_INTERLEAVE_NONE,
+                                  swizzle_of(map->swizzle), CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
+                                  CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE),
+        "cuTensorMapEncodeTiled", error);
+}
+
+static hone_status bind_arguments(const driver *d, const plan_launch *l,
+                                  const launch_memory *memory, launch_parameters *out,
                                   hone_error *error)
 {
+    hone_status status = HONE_OK;
+
+    for (uint32_t i = 0; i < l->maps_len; i++) {
+        TRY(encode_map(d, &l->maps[i], memory, &out->maps[i], error));
+    }
     for (uint32_t i = 0; i < l->arguments_len; i++) {
         const plan_argument *a = &l->arguments[i];
-        if (a->kind == PLAN_OPERAND && a->operand >= operands_len) {
+        if (a->kind == PLAN_OPERAND && a->operand >= memory->operands_len) {
             return status_set(error, HONE_BAD_ARGUMENT, NULL, 0,
-                              "the kernel takes operand %u of %zu given", a->operand, operands_len);
+                              "the kernel takes operand %u of %zu given", a->operand,
+                              memory->operands_len);
         }
         /* A 4-byte scalar is read from the low half: the host is little endian. */
-        out->values[i] = a->kind == PLAN_OPERAND     ? operands[a->operand]
-                         : a->kind == PLAN_WORKSPACE ? workspace + (uint64_t)a->value
+        out->values[i] = a->kind == PLAN_OPERAND     ? memory->operands[a->operand]
+                         : a->kind == PLAN_WORKSPACE ? memory->workspace + (uint64_t)a->value
                                                      : (uint64_t)a->value;
-        out->pointers[i] = &out->values[i];
+        out->pointers[i] =
+            a->kind == PLAN_MAP ? (void *)&out->maps[a->value] : (void *)&out->values[i];
     }
-    return HONE_OK;
+done:
+    return status;
 }
 
 static CUresult launch_one(const driver *d, CUfunction function, const plan_launch *l,
                            void **parameters, CUstream stream)
 {
-    if (l->cluster[0] * l->cluster[1] * l->cluster[2] <= 1) {
-        return d->cuLaunchKernel(function, l->grid[0], l->grid[1], l->grid[2], l->block[0],
-                                 l->block[1], l->block[2], l->shared_bytes, stream, parameters,
-                                 NULL);
+    CUlaunchAttribute attributes[2];
+    unsigned len = 0;
+
+    if (l->cluster[0] * l->cluster[1] * l->cluster[2] > 1) {
+        CUlaunchAttribute *cluster = &attributes[len++];
+        *cluster = (CUlaunchAttribute){.id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION};
+        cluster->value.clusterDim.x = l->cluster[0];
+        cluster->value.clusterDim.y = l->cluster[1];
+        cluster->value.clusterDim.z = l->cluster[2];
     }
-    CUlaunchAttribute cluster = {.id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION};
-    cluster.value.clusterDim.x = l->cluster[0];
-    cluster.value.clusterDim.y = l->cluster[1];
-    cluster.value.clusterDim.z = l->cluster[2];
+    if (l->dependent) {
+        attributes[len] =
+            (CUlaunchAttribute){.id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION};
+        attributes[len++].value.programmaticStreamSerializationAllowed = 1;
+    }
     const CUlaunchConfig launch = {
         .gridDimX = l->grid[0],
         .gridDimY = l->grid[1],
@@ -214,8 +265,8 @@ static CUresult launch_one(const driver *d, CUfunction function, const plan_laun
         .blockDimZ = l->block[2],
         .sharedMemBytes = l->shared_bytes,
         .hStream = stream,
-        .attrs = &cluster,
-        .numAttrs = 1,
+        .attrs = attributes,
+        .numAttrs = len,
     };
     return d->cuLaunchKernelEx(&launch, function, parameters, NULL);
 }
@@ -226,6 +277,7 @@ static hone_status launch_all(const module *m, const plan *p, const uint64_t *op
 {
     hone_status status = HONE_OK;
     const driver *d = m->device->driver;
+    const launch_memory memory = {operands, operands_len, workspace};
     launch_parameters parameters;
 
     if (p->workspace_zeroed > 0) {
@@ -243,7 +295,7 @@ static hone_status launch_all(const module *m, const plan *p, const uint64_t *op
         if (l->grid[0] == 0 || l->grid[1] == 0 || l->grid[2] == 0) {
             continue; /* no rows, no work; the driver would refuse the grid (cases.md 60) */
         }
-        TRY(bind_arguments(l, operands, operands_len, workspace, &parameters, error));
+        TRY(bind_arguments(d, l, &memory, &parameters, error));
         TRY(driver_check(d, launch_one(d, f->handle, l, parameters.pointers, stream),
                          "cuLaunchKernel", error));
     }

@@ -6,10 +6,24 @@
 #include <stdlib.h>
 #include <string.h>
 
+static void free_map(manifest_map *map)
+{
+    for (uint32_t i = 0; i < ARRAY_LEN(map->dims); i++) {
+        manifest_formula_free(&map->dims[i]);
+        manifest_formula_free(&map->box[i]);
+    }
+    for (uint32_t i = 0; i < ARRAY_LEN(map->strides); i++) {
+        manifest_formula_free(&map->strides[i]);
+    }
+    manifest_formula_free(&map->swizzle);
+    manifest_formula_free(&map->offset);
+}
+
 static void free_launch(manifest_launch *launch)
 {
     manifest_formula_free(&launch->when);
     manifest_formula_free(&launch->shared);
+    manifest_formula_free(&launch->dependent);
     for (int i = 0; i < 3; i++) {
         manifest_formula_free(&launch->grid[i]);
         manifest_formula_free(&launch->block[i]);
@@ -17,6 +31,9 @@ static void free_launch(manifest_launch *launch)
     }
     for (uint32_t i = 0; i < launch->arguments_len; i++) {
         manifest_formula_free(&launch->arguments[i].value);
+    }
+    for (uint32_t i = 0; i < launch->maps_len; i++) {
+        free_map(&launch->maps[i]);
     }
 }
 
@@ -48,6 +65,10 @@ void manifest_free(manifest *m)
     manifest_formula_free(&m->workspace_zeroed);
     manifest_formula_free(&m->pipeline);
     manifest_formula_free(&m->tolerance);
+    manifest_formula_free(&m->fraction_bits);
+    manifest_formula_free(&m->cover_rows);
+    manifest_formula_free(&m->cover_columns);
+    manifest_formula_free(&m->cover_ctas);
     free(m->name);
     free(m);
 }
@@ -145,6 +166,20 @@ static bool in_domains(const manifest *m, const config *c)
     return true;
 }
 
+static hone_status check_maps(const manifest *m, const manifest_launch *launch,
+                              manifest_values *values, manifest_geometry *g, hone_error *error)
+{
+    hone_status status = HONE_OK;
+    plan_map map;
+
+    for (uint32_t i = 0; i < launch->maps_len && g->active && g->fits; i++) {
+        TRY(manifest_map_values(m, &launch->maps[i], values, &map, g->why, error));
+        g->fits = g->why[0] == '\0';
+    }
+done:
+    return status;
+}
+
 hone_status manifest_legal(const manifest *m, const hone_problem *problem,
                            const device_facts *device, const config *c, bool *legal, char why[160],
                            hone_error *error)
@@ -164,6 +199,7 @@ hone_status manifest_legal(const manifest *m, const hone_problem *problem,
     TRY(first_refusal(m, m->require, m->require_len, &values, &refusal, error));
     for (uint32_t i = 0; i < m->launches_len && refusal == NULL && g.fits; i++) {
         TRY(manifest_launch_geometry(m, &m->launches[i], &values, &g, error));
+        TRY(check_maps(m, &m->launches[i], &values, &g, error));
     }
     say_why(why, refusal != NULL ? refusal->why : g.why);
     *legal = refusal == NULL && g.fits;

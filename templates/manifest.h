@@ -11,6 +11,7 @@
 #define MANIFEST_MAX_PARAMS    32
 #define MANIFEST_MAX_LAUNCHES  4
 #define MANIFEST_MAX_ARGUMENTS 48
+#define MANIFEST_MAX_MAPS      4 /* tensor maps of a launch */
 
 typedef struct manifest manifest;
 
@@ -25,7 +26,21 @@ typedef enum plan_argument_kind {
     PLAN_OPERAND,   /* pointer to the op's operand `operand` */
     PLAN_WORKSPACE, /* pointer into the workspace at byte `value` */
     PLAN_SCALAR,    /* `bytes` wide integer `value` */
+    PLAN_MAP,       /* the launch's tensor map `value`, passed by value */
 } plan_argument_kind;
+
+/* A tensor map: the 128 bytes that cuTensorMapEncodeTiled makes at launch. Innermost dimension
+ * first; element strides of 1, no interleave, 256 bytes promoted in L2, zeros outside. */
+typedef struct plan_map {
+    int32_t operand;     /* index by hone_operands; -1: the workspace */
+    int32_t type;        /* CUtensorMapDataType */
+    uint32_t rank;       /* 1..5 */
+    uint32_t swizzle;    /* bytes: 0, 32, 64, 128 */
+    uint64_t offset;     /* bytes from the operand's beginning */
+    uint64_t dims[5];    /* elements */
+    uint64_t strides[4]; /* bytes, of dimensions 1.. */
+    uint32_t box[5];     /* elements */
+} plan_map;
 
 typedef struct plan_argument {
     plan_argument_kind kind;
@@ -35,12 +50,22 @@ typedef struct plan_argument {
 } plan_argument;
 
 typedef struct plan_launch {
-    char entry[512]; /* NVRTC name expression: fp8_gemm<Config{.block_m = 128, ...}> */
+    char entry[1024]; /* NVRTC name expression: fp8_gemm<Config{.block_m = 128, ...}> */
     uint32_t grid[3], block[3], cluster[3];
     uint32_t shared_bytes; /* dynamic */
     uint32_t arguments_len;
     plan_argument arguments[MANIFEST_MAX_ARGUMENTS];
+    uint32_t maps_len;
+    plan_map maps[MANIFEST_MAX_MAPS];
+    bool dependent; /* may begin while the launch before it ends: it waits in the kernel */
 } plan_launch;
+
+/* What each `ctas` consecutive CTAs of the first launch make of the output: tiles of rows x
+ * columns. Where the grid has fewer groups than there are tiles, each makes floor or ceil of their
+ * quotient. rows = 0: not said. */
+typedef struct plan_cover {
+    int64_t rows, columns, ctas;
+} plan_cover;
 
 /* What the launches do in all, as the manifest estimates it before anything is compiled: for
  * ranking. 0: silent. */
@@ -70,6 +95,8 @@ typedef struct plan {
     uint64_t workspace_zeroed; /* leading bytes that are 0 when the first launch begins */
     plan_estimate estimate;
     double tolerance; /* c of the element bound |err| <= c * 2^-13 * sum|ab|; 0: bytes must match */
+    int64_t fraction_bits; /* that the tensor unit keeps; 0: what the arch's mma.sync keeps */
+    plan_cover cover;
 } plan;
 
 /* `source` is the manifest's name ("fp8_gemm/mma_sync"). HONE_BAD_MANIFEST names line, rule,

@@ -31,15 +31,17 @@ done:
 }
 
 static hone_status read_argument(const manifest_reader *r, const document_node *node,
-                                 manifest_argument *argument)
+                                 manifest_launch *launch, manifest_argument *argument)
 {
     static const char *const pointer[] = {"operand", NULL}, *const space[] = {"workspace", NULL},
                              *const scalar[] = {"scalar", "type", NULL};
     hone_status status = HONE_OK;
 
-    TRY(manifest_expect(r, node, DOCUMENT_MAP, 2, "an argument"));
+    TRY(manifest_expect(r, node, DOCUMENT_MAP, 8, "an argument"));
     argument->line = node->line;
-    if (document_get(node, "operand") != NULL) {
+    if (document_get(node, "tensor_map") != NULL) {
+        TRY(manifest_read_map(r, node, launch, argument));
+    } else if (document_get(node, "operand") != NULL) {
         TRY(document_known_keys(r->document, node, pointer, r->error));
         argument->kind = PLAN_OPERAND;
         TRY(manifest_read_name(r, document_get(node, "operand"), argument->operand));
@@ -52,8 +54,22 @@ static hone_status read_argument(const manifest_reader *r, const document_node *
         TRY(read_scalar(r, node, argument));
     } else {
         status = manifest_refuse(r, node,
-                                 "an argument is {operand: name}, {scalar: formula, type: i64} or "
-                                 "{workspace: byte offset}");
+                                 "an argument is {operand: name}, {scalar: formula, type: i64}, "
+                                 "{workspace: byte offset} or {tensor_map: operand, ...}");
+    }
+done:
+    return status;
+}
+
+hone_status manifest_read_list(const manifest_reader *r, const document_node *node, size_t most,
+                               const char *what, manifest_formula *out, uint32_t *len)
+{
+    hone_status status = HONE_OK;
+
+    TRY(manifest_expect(r, node, DOCUMENT_LIST, most, what));
+    for (size_t i = 0; i < node->len; i++) {
+        *len = (uint32_t)i + 1;
+        TRY(manifest_read_formula(r, &node->items[i], &out[i]));
     }
 done:
     return status;
@@ -63,14 +79,9 @@ done:
 static hone_status read_extent(const manifest_reader *r, const document_node *node,
                                const char *what, manifest_formula out[3])
 {
-    hone_status status = HONE_OK;
+    uint32_t len = 0;
 
-    TRY(manifest_expect(r, node, DOCUMENT_LIST, 3, what));
-    for (size_t i = 0; i < node->len; i++) {
-        TRY(manifest_read_formula(r, &node->items[i], &out[i]));
-    }
-done:
-    return status;
+    return manifest_read_list(r, node, 3, what, out, &len);
 }
 
 static hone_status read_arguments(const manifest_reader *r, const document_node *node,
@@ -81,7 +92,7 @@ static hone_status read_arguments(const manifest_reader *r, const document_node 
     TRY(manifest_expect(r, node, DOCUMENT_LIST, MANIFEST_MAX_ARGUMENTS, "arguments"));
     for (size_t i = 0; i < node->len; i++) {
         launch->arguments_len = (uint32_t)i + 1;
-        TRY(read_argument(r, &node->items[i], &launch->arguments[i]));
+        TRY(read_argument(r, &node->items[i], launch, &launch->arguments[i]));
     }
 done:
     return status;
@@ -90,8 +101,8 @@ done:
 static hone_status read_launch(const manifest_reader *r, const document_node *node,
                                manifest_launch *launch)
 {
-    static const char *const known[] = {"kernel",  "when",   "grid",      "block",
-                                        "cluster", "shared", "arguments", NULL};
+    static const char *const known[] = {"kernel", "when",      "grid",      "block", "cluster",
+                                        "shared", "dependent", "arguments", NULL};
     hone_status status = HONE_OK;
     const document_node *kernel = NULL, *part = NULL;
 
@@ -115,6 +126,9 @@ static hone_status read_launch(const manifest_reader *r, const document_node *no
     }
     if ((part = document_get(node, "shared")) != NULL) {
         TRY(manifest_read_formula(r, part, &launch->shared));
+    }
+    if ((part = document_get(node, "dependent")) != NULL) {
+        TRY(manifest_read_formula(r, part, &launch->dependent));
     }
     TRY(read_arguments(r, document_get(node, "arguments"), launch));
 done:
@@ -199,7 +213,7 @@ hone_status manifest_launch_geometry(const manifest *m, const manifest_launch *l
                                      hone_error *error)
 {
     hone_status status = HONE_OK;
-    int64_t active = 1, shared = 0;
+    int64_t active = 1, shared = 0, dependent = 0;
     /* Slot of dev_smem_block: the third device field. */
     const int64_t most_shared = values->slot[MANIFEST_SLOT_DEVICE + 2];
 
@@ -216,6 +230,8 @@ hone_status manifest_launch_geometry(const manifest *m, const manifest_launch *l
         goto done;
     }
     check_cluster(values, out);
+    TRY(manifest_value(m, &launch->dependent, values, 0, &dependent, error));
+    out->dependent = dependent != 0;
     TRY(manifest_value(m, &launch->shared, values, 0, &shared, error));
     if (out->fits && (shared < 0 || shared > most_shared)) {
         out->fits = false;

@@ -50,15 +50,26 @@ typedef struct manifest_argument {
     char operand[MANIFEST_NAME_BYTES];
     uint32_t bytes;
     manifest_formula value;
+    uint32_t map; /* PLAN_MAP: index into the launch's maps */
     int line;
 } manifest_argument;
+
+/* A tensor map; lists are as long as `rank` says, strides one shorter. */
+typedef struct manifest_map {
+    char operand[MANIFEST_NAME_BYTES]; /* or "workspace" */
+    int32_t type;                      /* CUtensorMapDataType */
+    uint32_t element_bytes, rank;
+    manifest_formula dims[5], strides[4], box[5], swizzle, offset;
+    int line;
+} manifest_map;
 
 typedef struct manifest_launch {
     char kernel[MANIFEST_NAME_BYTES];
     int line;
-    manifest_formula when, grid[3], block[3], cluster[3], shared;
-    uint32_t arguments_len;
+    manifest_formula when, grid[3], block[3], cluster[3], shared, dependent;
+    uint32_t arguments_len, maps_len;
     manifest_argument arguments[MANIFEST_MAX_ARGUMENTS];
+    manifest_map maps[MANIFEST_MAX_MAPS];
 } manifest_launch;
 
 /* Rows of `estimate:`: the key and the member of plan_estimate. */
@@ -95,7 +106,8 @@ struct manifest {
     manifest_rule when[MANIFEST_MAX_RULES], require[MANIFEST_MAX_RULES];
     manifest_named members[MANIFEST_MAX_MEMBERS];
     manifest_launch launches[MANIFEST_MAX_LAUNCHES];
-    manifest_formula workspace, workspace_zeroed, pipeline, tolerance;
+    manifest_formula workspace, workspace_zeroed, pipeline, tolerance, fraction_bits;
+    manifest_formula cover_rows, cover_columns, cover_ctas;
     manifest_formula estimate[MANIFEST_ESTIMATES_LEN];
 };
 
@@ -117,11 +129,15 @@ hone_status manifest_value(const manifest *m, const manifest_formula *f, manifes
 
 /* Whether a launch takes place, and fits the device: grid, block, cluster and shared memory. */
 typedef struct manifest_geometry {
-    bool active, fits;
+    bool active, fits, dependent;
     uint32_t grid[3], block[3], cluster[3];
     uint32_t shared_bytes;
     char why[MANIFEST_WHY_BYTES]; /* when it does not fit */
 } manifest_geometry;
+/* A map's numbers; operands are left to the caller. `why` (160 bytes) is "" unless it breaks a rule
+ * of cuTensorMapEncodeTiled. */
+hone_status manifest_map_values(const manifest *m, const manifest_map *map, manifest_values *values,
+                                plan_map *out, char why[MANIFEST_WHY_BYTES], hone_error *error);
 hone_status manifest_launch_geometry(const manifest *m, const manifest_launch *launch,
                                      manifest_values *values, manifest_geometry *out,
                                      hone_error *error);
@@ -142,6 +158,12 @@ hone_status manifest_read_formula(const manifest_reader *r, const document_node 
                                   manifest_formula *out);
 hone_status manifest_read_name(const manifest_reader *r, const document_node *node,
                                char out[MANIFEST_NAME_BYTES]);
+/* One to `most` formulas. */
+hone_status manifest_read_list(const manifest_reader *r, const document_node *node, size_t most,
+                               const char *what, manifest_formula *out, uint32_t *len);
+/* An argument `{tensor_map: operand, ...}` into the launch's maps. */
+hone_status manifest_read_map(const manifest_reader *r, const document_node *node,
+                              manifest_launch *launch, manifest_argument *argument);
 hone_status manifest_read_launches(const manifest_reader *r, const document_node *list);
 /* HONE_BAD_MANIFEST unless `node` is of `kind` with at most `most` entries (HONE_LIMIT). */
 hone_status manifest_expect(const manifest_reader *r, const document_node *node, document_kind kind,

@@ -38,18 +38,45 @@ done:
     return status;
 }
 
-static hone_status plan_operand(const manifest *m, const manifest_argument *from,
-                                const hone_operand *operands, size_t operands_len,
-                                plan_argument *out, hone_error *error)
+static hone_status plan_operand(const manifest *m, const char *name, int line,
+                                const hone_operand *operands, size_t operands_len, uint32_t *out,
+                                hone_error *error)
 {
     for (size_t i = 0; i < operands_len; i++) {
-        if (strcmp(operands[i].name, from->operand) == 0) {
-            out->operand = (uint32_t)i;
+        if (strcmp(operands[i].name, name) == 0) {
+            *out = (uint32_t)i;
             return HONE_OK;
         }
     }
-    return status_set(error, HONE_BAD_MANIFEST, m->name, from->line,
-                      "the problem has no operand '%s'; hone_operands lists them", from->operand);
+    return status_set(error, HONE_BAD_MANIFEST, m->name, line,
+                      "the problem has no operand '%s'; hone_operands lists them", name);
+}
+
+static hone_status plan_maps(const manifest *m, const manifest_launch *launch,
+                             const hone_operand *operands, size_t operands_len,
+                             manifest_values *values, plan_launch *out, hone_error *error)
+{
+    hone_status status = HONE_OK;
+
+    for (uint32_t i = 0; i < launch->maps_len; i++) {
+        const manifest_map *from = &launch->maps[i];
+        char why[MANIFEST_WHY_BYTES];
+        uint32_t operand = 0;
+        TRY(manifest_map_values(m, from, values, &out->maps[i], why, error));
+        if (why[0] != '\0') {
+            return status_set(error, HONE_LIMIT, m->name, from->line,
+                              "%s: %s; the config is not legal here", launch->kernel, why);
+        }
+        out->maps[i].operand = -1;
+        if (strcmp(from->operand, "workspace") != 0) {
+            TRY(plan_operand(m, from->operand, from->line, operands, operands_len, &operand,
+                             error));
+            out->maps[i].operand = (int32_t)operand;
+        }
+    }
+    out->maps_len = launch->maps_len;
+done:
+    return status;
 }
 
 static hone_status plan_arguments(const manifest *m, const manifest_launch *launch,
@@ -66,9 +93,10 @@ static hone_status plan_arguments(const manifest *m, const manifest_launch *laun
         plan_argument *to = &out->arguments[i];
         *to = (plan_argument){.kind = from->kind, .bytes = from->bytes};
         if (from->kind == PLAN_OPERAND) {
-            TRY(plan_operand(m, from, operands, operands_len, to, error));
+            TRY(plan_operand(m, from->operand, from->line, operands, operands_len, &to->operand,
+                             error));
         }
-        TRY(manifest_value(m, &from->value, values, 0, &to->value, error));
+        TRY(manifest_value(m, &from->value, values, from->map, &to->value, error));
         bool narrow = from->kind == PLAN_SCALAR && from->bytes == 4;
         if ((narrow && (to->value < INT32_MIN || to->value > INT32_MAX)) ||
             (from->kind == PLAN_WORKSPACE && to->value < 0)) {
@@ -78,6 +106,7 @@ static hone_status plan_arguments(const manifest *m, const manifest_launch *laun
         }
     }
     out->arguments_len = launch->arguments_len;
+    TRY(plan_maps(m, launch, operands, operands_len, values, out, error));
 done:
     return status;
 }
@@ -103,6 +132,7 @@ static hone_status plan_launch_of(const manifest *m, const manifest_launch *laun
     memcpy(to->block, g.block, sizeof g.block);
     memcpy(to->cluster, g.cluster, sizeof g.cluster);
     to->shared_bytes = g.shared_bytes;
+    to->dependent = g.dependent;
     if (problem != NULL) {
         TRY(plan_entry(m, launch, values, to, error));
         TRY(plan_arguments(m, launch, problem, values, to, error));
@@ -128,6 +158,10 @@ static hone_status plan_figures(const manifest *m, manifest_values *values, plan
     }
     TRY(manifest_value(m, &m->pipeline, values, 1, &out->estimate.stages, error));
     TRY(manifest_value(m, &m->tolerance, values, 0, &tolerance, error));
+    TRY(manifest_value(m, &m->fraction_bits, values, 0, &out->fraction_bits, error));
+    TRY(manifest_value(m, &m->cover_rows, values, 0, &out->cover.rows, error));
+    TRY(manifest_value(m, &m->cover_columns, values, 0, &out->cover.columns, error));
+    TRY(manifest_value(m, &m->cover_ctas, values, 1, &out->cover.ctas, error));
     TRY(manifest_value(m, &m->workspace, values, 0, &bytes, error));
     TRY(manifest_value(m, &m->workspace_zeroed, values, 0, &zeroed, error));
     if (bytes < 0 || tolerance < 0) {

@@ -289,6 +289,31 @@ static hone_status read_tolerance(const manifest_reader *r, const document_node 
     return manifest_read_formula(r, node, &r->m->tolerance);
 }
 
+static hone_status read_fraction_bits(const manifest_reader *r, const document_node *node)
+{
+    return manifest_read_formula(r, node, &r->m->fraction_bits);
+}
+
+static hone_status read_cover(const manifest_reader *r, const document_node *node)
+{
+    static const char *const known[] = {"rows", "columns", "ctas", NULL};
+    hone_status status = HONE_OK;
+    const document_node *ctas = document_get(node, "ctas");
+
+    TRY(manifest_expect(r, node, DOCUMENT_MAP, ARRAY_LEN(known), "cover"));
+    TRY(document_known_keys(r->document, node, known, r->error));
+    if (document_get(node, "rows") == NULL || document_get(node, "columns") == NULL) {
+        return manifest_refuse(r, node, "cover needs `rows:` and `columns:` of a tile");
+    }
+    TRY(manifest_read_formula(r, document_get(node, "rows"), &r->m->cover_rows));
+    TRY(manifest_read_formula(r, document_get(node, "columns"), &r->m->cover_columns));
+    if (ctas != NULL) {
+        TRY(manifest_read_formula(r, ctas, &r->m->cover_ctas));
+    }
+done:
+    return status;
+}
+
 /* In the order in which they are read, whatever the order of the file: names before their use. */
 static const struct {
     const char *key;
@@ -308,6 +333,8 @@ static const struct {
     {"pipeline", false, read_pipeline},
     {"estimate", false, read_estimate},
     {"tolerance", true, read_tolerance},
+    {"fraction_bits", false, read_fraction_bits},
+    {"cover", false, read_cover},
 };
 
 static hone_status read_sections(const manifest_reader *r, const document_node *root)

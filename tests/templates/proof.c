@@ -114,7 +114,7 @@ static void judge(const device *d, const proof_case *c, const plan *p, const inp
                                     .before = before,
                                     .after = written,
                                     .tolerance = p->tolerance,
-                                    .wide = verify_unit_is_wide(d->gpu.facts.arch),
+                                    .wide = verify_unit_is_wide(d->gpu.facts.arch, p->fraction_bits),
                                     .ctas_run = 1,
                                     .ctas_total = 1};
     ck_assert_msg(verify_outputs(&request, &compared, &error) == HONE_OK, "%s", error.message);
