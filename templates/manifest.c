@@ -15,6 +15,7 @@ static void free_map(manifest_map *map)
     for (uint32_t i = 0; i < ARRAY_LEN(map->strides); i++) {
         manifest_formula_free(&map->strides[i]);
     }
+    manifest_formula_free(&map->type);
     manifest_formula_free(&map->swizzle);
     manifest_formula_free(&map->offset);
 }

@@ -6,27 +6,16 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Names of elements: CUtensorMapDataType, whose numbers the driver fixes, and bytes. */
+/* Elements by hone_dtype: CUtensorMapDataType, whose numbers the driver fixes, and bytes. Formats
+ * of a byte or less are copied as bytes. */
 static const struct {
-    const char *name;
     int32_t type;
     uint32_t bytes;
-} elements[] = {{"u8", 0, 1}, {"u16", 1, 2}, {"u32", 2, 4}, {"f32", 7, 4}, {"bf16", 9, 2}};
-
-static hone_status read_element(const manifest_reader *r, const document_node *node,
-                                manifest_map *map)
-{
-    const document_node *type = document_get(node, "type");
-
-    for (size_t i = 0; type != NULL && i < ARRAY_LEN(elements); i++) {
-        if (type->kind == DOCUMENT_SCALAR && strcmp(type->text, elements[i].name) == 0) {
-            map->type = elements[i].type;
-            map->element_bytes = elements[i].bytes;
-            return HONE_OK;
-        }
-    }
-    return manifest_refuse(r, node, "a tensor map needs `type:` u8, u16, u32, f32 or bf16");
-}
+} elements[] = {
+    [HONE_DTYPE_F32] = {7, 4},   [HONE_DTYPE_BF16] = {9, 2},  [HONE_DTYPE_F16] = {6, 2},
+    [HONE_DTYPE_E4M3] = {0, 1},  [HONE_DTYPE_E5M2] = {0, 1},  [HONE_DTYPE_E2M1] = {0, 1},
+    [HONE_DTYPE_UE8M0] = {0, 1}, [HONE_DTYPE_UE4M3] = {0, 1},
+};
 
 static hone_status read_lists(const manifest_reader *r, const document_node *node,
                               manifest_map *map)
@@ -72,7 +61,10 @@ hone_status manifest_read_map(const manifest_reader *r, const document_node *nod
     map->line = node->line;
     TRY(document_known_keys(r->document, node, known, r->error));
     TRY(manifest_read_name(r, document_get(node, "tensor_map"), map->operand));
-    TRY(read_element(r, node, map));
+    if (document_get(node, "type") == NULL) {
+        return manifest_refuse(r, node, "a tensor map needs `type:`, such as e4m3 or out");
+    }
+    TRY(manifest_read_formula(r, document_get(node, "type"), &map->type));
     TRY(read_lists(r, node, map));
     if ((part = document_get(node, "swizzle")) != NULL) {
         TRY(manifest_read_formula(r, part, &map->swizzle));
@@ -129,9 +121,17 @@ hone_status manifest_map_values(const manifest *m, const manifest_map *map, mani
 {
     hone_status status = HONE_OK;
     int64_t value = 0;
-    plan_map made = {.type = map->type, .rank = map->rank};
+    plan_map made = {.rank = map->rank};
+    uint32_t bytes = 0;
 
     why[0] = '\0';
+    TRY(manifest_value(m, &map->type, values, 0, &value, error));
+    if (value < 1 || value >= (int64_t)ARRAY_LEN(elements)) {
+        return status_set(error, HONE_BAD_MANIFEST, m->name, map->line,
+                          "a tensor map's type is %" PRId64 ", which is no dtype", value);
+    }
+    made.type = elements[value].type;
+    bytes = elements[value].bytes;
     for (uint32_t i = 0; i < map->rank; i++) {
         TRY(manifest_value(m, &map->dims[i], values, 1, &value, error));
         made.dims[i] = (uint64_t)value;
@@ -146,7 +146,7 @@ hone_status manifest_map_values(const manifest *m, const manifest_map *map, mani
     made.swizzle = narrow(value);
     TRY(manifest_value(m, &map->offset, values, 0, &value, error));
     made.offset = (uint64_t)value;
-    check(&made, map->element_bytes, why);
+    check(&made, bytes, why);
     *out = made;
 done:
     return status;

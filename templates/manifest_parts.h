@@ -57,9 +57,8 @@ typedef struct manifest_argument {
 /* A tensor map; lists are as long as `rank` says, strides one shorter. */
 typedef struct manifest_map {
     char operand[MANIFEST_NAME_BYTES]; /* or "workspace" */
-    int32_t type;                      /* CUtensorMapDataType */
-    uint32_t element_bytes, rank;
-    manifest_formula dims[5], strides[4], box[5], swizzle, offset;
+    uint32_t rank;
+    manifest_formula type, dims[5], strides[4], box[5], swizzle, offset; /* type: hone_dtype */
     int line;
 } manifest_map;
 
