@@ -7,6 +7,16 @@
 #include "device/output.cuh"
 #include "device/tensor_copy.cuh"
 
+__device__ __forceinline__ void store_rounded(float *to, float x)
+{
+    *to = x;
+}
+
+__device__ __forceinline__ void store_rounded(bf16 *to, float x)
+{
+    to->bits = u16(bf16x2_from(x, 0.0f));
+}
+
 // One 64-row tile of sums, its first row and column at (row, column) of the transpose of D [m, n].
 // Eight lanes write neighbours.
 template <bool Accumulate, int Tiles, typename T>
@@ -20,12 +30,8 @@ __device__ __forceinline__ void output_turned(const float (&sum)[Tiles][4], T *d
         for (int i = 0; i < 4; i++) {
             const i32 r = row + lane / 4 + i / 2 * 8, c = column + j * 8 + lane % 4 * 2 + i % 2;
             if (r < n && c < m) {
-                float x[1] = {sum[j][i]};
                 T *to = d + c * stride + r;
-                x[0] += Accumulate ? to_float(*to) : 0.0f;
-                Pack<T, 1> pack;
-                pack_round(pack, x);
-                *to = pack.v[0];
+                store_rounded(to, sum[j][i] + (Accumulate ? to_float(*to) : 0.0f));
             }
         }
     }
@@ -73,7 +79,6 @@ template <int Wide, bool Turned, bool F32> struct StagedTile {
     static constexpr int kPanelRows = Turned ? Wide : 64;
     static constexpr int kPanelBytes = kPanelRows * kSpan;
     static constexpr int kBytes = kPanels * kPanelBytes;
-    static_assert(Wide % 16 == 0, "matrices are stored two by two");
 
     // (row, column) of D within the tile
     static __device__ __forceinline__ u32 place(u32 to, u32 row, u32 column)
@@ -86,6 +91,7 @@ template <int Wide, bool Turned, bool F32> struct StagedTile {
     template <int Tiles>
     static __device__ __forceinline__ void write(u32 to, const float (&sum)[Tiles][4], int first)
     {
+        static_assert(Tiles % 2 == 0, "matrices are stored two by two");
         const u32 lane = threadIdx.x % 32, warp = threadIdx.x % 128 / 32;
 #pragma unroll
         for (int j = 0; j < Tiles; j += F32 ? 1 : 2) {
