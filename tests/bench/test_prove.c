@@ -194,9 +194,10 @@ END_TEST
 START_TEST(samples_are_distinct_and_hold_both_ends)
 {
     for (uint64_t total = 7; total < 3000; total += 131) {
-        uint64_t sample[64];
+        const plan p = {.launches_len = 1, .launches = {{.grid = {(uint32_t)total, 1, 1}}}};
+        uint64_t sample[PROVE_SAMPLE_MOST];
         size_t len = 0;
-        prove_sample(total, 6, total, sample, &len);
+        prove_sample(&p, 6, total, sample, &len);
         ck_assert_uint_eq(len, 6);
         ck_assert_uint_eq(sample[0], 0);
         ck_assert_uint_eq(sample[1], total - 1);
@@ -207,6 +208,44 @@ START_TEST(samples_are_distinct_and_hold_both_ends)
             }
         }
     }
+}
+END_TEST
+
+START_TEST(a_sample_holds_whole_groups_of_a_cover)
+{
+    const plan p = {.launches_len = 1,
+                    .launches = {{.grid = {4 * 100, 1, 1}}},
+                    .cover = {.rows = 64, .columns = 64, .ctas = 4}};
+    uint64_t sample[PROVE_SAMPLE_MOST];
+    size_t len = 0;
+
+    prove_sample(&p, 6, 1, sample, &len);
+    ck_assert_uint_eq(len, 6 * 4);
+    for (size_t i = 0; i < len; i++) {
+        ck_assert_uint_eq(sample[i], sample[i / 4 * 4] + i % 4);
+        ck_assert_uint_eq(sample[i / 4 * 4] % 4, 0);
+    }
+}
+END_TEST
+
+START_TEST(a_persistent_grid_is_spread_to_two_tiles_a_group)
+{
+    const char *text = "fp8_gemm:m=4096,n=7168,k=2048,recipe=f32-1x128-128x128";
+    plan p = {.launches_len = 1,
+              .launches = {{.grid = {78, 1, 1}}},
+              .cover = {.rows = 256, .columns = 128, .ctas = 2}};
+    plan *spread = NULL;
+    hone_problem problem = {.size = sizeof problem};
+
+    ck_assert_int_eq(hone_problem_parse(text, &problem, NULL), HONE_OK);
+    ck_assert_int_eq(prove_spread(&problem, &p, &spread, NULL), HONE_OK);
+    ck_assert_ptr_nonnull(spread);
+    ck_assert_uint_eq(spread->launches[0].grid[0], 2 * (16 * 56 / 2));
+    free(spread);
+    spread = NULL;
+    p.launches[0].grid[0] = 2 * 16 * 56; /* a group for each tile already */
+    ck_assert_int_eq(prove_spread(&problem, &p, &spread, NULL), HONE_OK);
+    ck_assert_ptr_null(spread);
 }
 END_TEST
 
@@ -222,6 +261,8 @@ int main(void)
     tcase_add_test(tests, one_prover_serves_many_candidates);
     tcase_add_test(tests, a_launch_that_fails_is_an_outcome_and_the_next_one_works);
     tcase_add_test(tests, samples_are_distinct_and_hold_both_ends);
+    tcase_add_test(tests, a_sample_holds_whole_groups_of_a_cover);
+    tcase_add_test(tests, a_persistent_grid_is_spread_to_two_tiles_a_group);
     const int result = suite_run_here("bench/prove", tests); /* the compiler has threads */
     prove_fixture_stop();
     return result;
