@@ -9,7 +9,7 @@
 /* One kernel to compile. Borrowed. */
 typedef struct bare_kernel {
     const manifest *m;
-    char entry[512]; /* name expression */
+    char entry[1024]; /* name expression */
 } bare_kernel;
 
 /* Compile all of them for sm_`arch`a in `jobs` processes that share the list, each with an NVRTC of
