@@ -172,6 +172,7 @@ __device__ __forceinline__ void load_operands(Ring<C> ring, const Schedule<C> &s
     using T = Tile<C>;
     for (i32 i = schedule.first(); i < schedule.tiles; i += schedule.step()) {
         const Work w = schedule.at(i);
+#pragma unroll 1
         for (i32 b = 0; b < w.blocks; b++, ring.advance()) {
             const u32 to_rows = ring.base + ring.stage * T::kRowBytes;
             const u32 to_columns = ring.base + T::kColumnsAt + ring.stage * T::kColumnBytes;
@@ -210,6 +211,7 @@ __device__ __forceinline__ void load_scales(Ring<C> ring, const Schedule<C> &sch
         for (int a = 0; a < kAhead; a++) {
             reads.fetch(a, w.first + a);
         }
+#pragma unroll 1 // registers are scarce here
         for (i32 from = 0; from < w.blocks; from += kAhead) {
 #pragma unroll
             for (int a = 0; a < kAhead; a++) {
