@@ -64,36 +64,46 @@ template <ScaleShape S, int Threads, int Ahead> struct ScaleReads {
         groups = from.groups;
     }
 
-    __device__ __forceinline__ u32 read(const u8 *line, i64 group) const
+    __device__ __forceinline__ u32 read(const u8 *at) const
     {
-        const u8 *at = line + scale_offset<S.packed>(0, group, 0, group_stride);
         return S.ue8m0 ? u32(*at) : *reinterpret_cast<const u32 *>(at);
     }
 
+    __device__ __forceinline__ const u8 *place(const u8 *line, i64 group) const
+    {
+        return line + scale_offset<S.packed>(0, group, 0, group_stride);
+    }
+
     // Four packed scales; the padding of a row's last word may be read, and is not used.
-    __device__ __forceinline__ u32 read_word(const u8 *line, i64 group) const
+    __device__ __forceinline__ u32 read_word(const u8 *line, i64 group, i32 left) const
     {
         if (group % 4 == 0) {
             return *reinterpret_cast<const u32 *>(line + group / 4 * group_stride);
         }
         u32 word = 0;
-        for (int g = 0; g < 4; g++) { // batches side by side share words
-            word |= read(line, group + g) << 8 * g;
+        for (int g = 0; g < least(4, left); g++) { // batches side by side share words
+            word |= read(place(line, group + g)) << 8 * g;
         }
         return word;
     }
 
+    // The address walks from group to group, hidden from a compiler that would keep them all in
+    // registers.
     __device__ __forceinline__ void fetch(int slot, i32 block)
     {
 #pragma unroll
         for (int t = 0; t < kEach; t++) {
+            const i64 group = first + block * kGroups;
+            const i32 left = line_at[t] == nullptr ? 0 : groups - block * kGroups;
+            if constexpr (kWords) {
+                held[slot][t][0] = left > 0 ? read_word(line_at[t], group, left) : 0;
+            } else {
+                const u8 *at = place(line_at[t], group);
 #pragma unroll
-            for (int g = 0; g < kHeld; g++) {
-                const i32 group = block * kGroups + g;
-                held[slot][t][g] = 0;
-                if (line_at[t] != nullptr && group < groups) {
-                    held[slot][t][g] = kWords ? read_word(line_at[t], first + group)
-                                              : read(line_at[t], first + group);
+                for (int g = 0; g < kHeld; g++) {
+                    held[slot][t][g] = g < left ? read(at) : 0;
+                    at += group_stride;
+                    asm volatile("" : "+l"(at));
                 }
             }
         }

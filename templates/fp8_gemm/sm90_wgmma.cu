@@ -202,7 +202,7 @@ __device__ __forceinline__ void load_scales(Ring<C> ring, const Schedule<C> &sch
                                             u32 thread)
 {
     constexpr bool kRows = At == Tile<C>::kRowScalesAt;
-    constexpr int kAhead = ScaleReads<S, Threads, 1>::kEach * ScaleReads<S, Threads, 1>::kHeld > 4 ? 1 : 2;
+    constexpr int kAhead = ScaleReads<S, Threads, 1>::kEach * ScaleReads<S, Threads, 1>::kHeld >= 4 ? 1 : 2;
     ScaleReads<S, Threads, kAhead> reads;
     for (i32 i = schedule.first(); i < schedule.tiles; i += schedule.step()) {
         const Work w = schedule.at(i);
