@@ -166,8 +166,8 @@ static void one_shadow(warp *w, const instruction *i, uint32_t lane, const acces
     }
 }
 
-static void count(warp *w, const instruction *i, const uint64_t *address, uint32_t lanes,
-                  ptx_space space)
+static void count(warp *w, const instruction *i, const uint64_t *address, const access_window *win,
+                  uint32_t lanes, ptx_space space)
 {
     uint32_t size = (uint32_t)i->element_bytes * i->elements;
 
@@ -175,7 +175,7 @@ static void count(warp *w, const instruction *i, const uint64_t *address, uint32
     if (space == PTX_GLOBAL) {
         access_count_global(w, i, address, lanes, size, true);
     } else if (space == PTX_SHARED) {
-        access_count_shared(w, address, lanes, size);
+        access_count_shared(w, win, lanes, size);
         w->run->counters.shared_store_requests++;
     }
 }
@@ -210,7 +210,7 @@ void exec_atomic(warp *w, const instruction *i, uint32_t mask)
             !access_ordered(w, i, lanes, size, space, &win, address, RACE_ATOMIC)) {
             return;
         }
-        count(w, i, address, lanes, space);
+        count(w, i, address, &win, lanes, space);
         for (EACH_LANE(lane, lanes)) {
             one_lane(w, i, lane, &win);
             one_shadow(w, i, lane, &win);

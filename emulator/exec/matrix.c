@@ -91,7 +91,7 @@ static bool open_rows(warp *w, const instruction *i, race_access kind, access_wi
         !access_ordered(w, i, rows, 16, space, win, address, kind)) {
         return false;
     }
-    access_count_matrix(w, address, rows);
+    access_count_matrix(w, win, rows);
     return true;
 }
 

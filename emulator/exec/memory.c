@@ -150,12 +150,8 @@ static bool all_written(uint32_t mask, uint32_t size, const access_window *win)
     if (win->dense) {
         return memchr(win->shadow + win->at[0], 0, (size_t)MACHINE_LANES * size) == NULL;
     }
-    for (EACH_LANE(lane, access_distinct(win, mask))) {
-        if (!access_written(win->shadow + win->at[lane], size)) {
-            return false;
-        }
-    }
-    return true;
+    return (access_look(win, access_distinct(win, mask), size).all & ACCESS_WRITTEN) ==
+           ACCESS_WRITTEN;
 }
 
 static void load_poison(warp *w, const instruction *i, uint32_t mask, const access_window *win)
@@ -182,14 +178,15 @@ static void load_poison(warp *w, const instruction *i, uint32_t mask, const acce
 }
 
 static void count_access(warp *w, const instruction *i, const uint64_t address[MACHINE_LANES],
-                         uint32_t lanes, ptx_space space, bool is_store)
+                         const access_window *win, uint32_t lanes, ptx_space space)
 {
     uint32_t size = (uint32_t)i->element_bytes * i->elements;
+    bool is_store = i->results == 0;
 
     if (space == PTX_GLOBAL) {
         access_count_global(w, i, address, lanes, size, is_store);
     } else if (space == PTX_SHARED) {
-        access_count_shared(w, address, lanes, size);
+        access_count_shared(w, win, lanes, size);
         w->run->counters.shared_store_requests += is_store;
     } else if (space == PTX_LOCAL) {
         w->run->counters.local_requests++;
@@ -217,7 +214,7 @@ void exec_load(warp *w, const instruction *i, uint32_t mask)
             !access_ordered(w, i, lanes, size, space, &win, address, RACE_READ)) {
             return;
         }
-        count_access(w, i, address, lanes, space, false);
+        count_access(w, i, address, &win, lanes, space);
         /* the address may share a register with a result: it was read above */
         load_elements(w, i, lanes, &win);
         if (machine_checks(w, HONE_EMU_CHECK_UNINITIALISED)) {
@@ -308,7 +305,7 @@ void exec_store(warp *w, const instruction *i, uint32_t mask)
             !access_ordered(w, i, lanes, size, space, &win, address, RACE_WRITE)) {
             return;
         }
-        count_access(w, i, address, lanes, space, true);
+        count_access(w, i, address, &win, lanes, space);
         store_elements(w, i, lanes, &win);
         store_shadow(w, i, lanes, &win);
         if (win.owner != NULL && win.owner != w->cta) {

@@ -237,7 +237,7 @@ static uint32_t open_cluster(warp *w, const instruction *i, const uint64_t addre
     return lanes;
 }
 
-/* Offsets in shared memory of the lanes of `mask`; the largest of them. */
+/* Offsets in shared memory; the largest of the lanes of `mask`. */
 MACHINE_WIDEST static uint64_t truncate(const uint64_t address[MACHINE_LANES], uint32_t mask,
                                         uint64_t at[MACHINE_LANES])
 {
@@ -254,11 +254,17 @@ MACHINE_WIDEST static uint64_t truncate(const uint64_t address[MACHINE_LANES], u
 static uint32_t open_shared(warp *w, const instruction *i, const uint64_t address[MACHINE_LANES],
                             uint32_t mask, uint32_t bytes, access_window *out)
 {
+    uint64_t worst = address[0] > address[31] ? address[0] : address[31];
+
     out->data = w->cta->shared;
     out->shadow = w->cta->shared_shadow;
-    return truncate(address, mask, out->at) + bytes <= w->cta->shared_bytes
-               ? mask
-               : open_cluster(w, i, address, mask, bytes, out);
+    if (out->stride != ACCESS_NO_STRIDE && i->space == PTX_SHARED) { /* 32 bits already */
+        memcpy(out->at, address, sizeof out->at);
+    } else {
+        worst = truncate(address, mask, out->at);
+    }
+    return worst + bytes <= w->cta->shared_bytes ? mask
+                                                 : open_cluster(w, i, address, mask, bytes, out);
 }
 
 static uint32_t open_params(warp *w, const instruction *i, const uint64_t address[MACHINE_LANES],
@@ -336,33 +342,43 @@ void access_refuse_marked(warp *w, const instruction *i, uint32_t lane, const ct
     }
 }
 
-/* Whether one of `bytes` shadow bytes says more than written or not; bytes is a power of two up to
- * 32. */
-static bool any_marks(const uint8_t *shadow, uint32_t bytes)
+/* Sizes are told apart so that each is a load or two and not a loop. */
+access_shadow access_look(const access_window *win, uint32_t mask, uint32_t bytes)
+{
+    access_shadow s = {UINT64_MAX, 0};
+    uint64_t word = 0;
+
+    for (EACH_LANE(lane, bytes < 4 ? mask : 0)) {
+        const uint8_t *shadow = win->shadow + win->at[lane];
+        s.all &= (uint64_t)(shadow[0] & shadow[bytes - 1]) * ACCESS_WRITTEN;
+        s.any |= shadow[0] | shadow[bytes - 1];
+    }
+    for (EACH_LANE(lane, bytes == 4 ? mask : 0)) {
+        memcpy(&word, win->shadow + win->at[lane], 4);
+        s.all &= word | word << 32;
+        s.any |= word;
+    }
+    for (uint32_t n = 0; bytes >= 8 && n < bytes; n += 8) {
+        for (EACH_LANE(lane, mask)) {
+            memcpy(&word, win->shadow + win->at[lane] + n, sizeof word);
+            s.all &= word;
+            s.any |= word;
+        }
+    }
+    return s;
+}
+
+static bool has_marks(const access_window *win, uint32_t mask, uint32_t bytes)
 {
     const uint64_t marks = (ACCESS_PENDING | ACCESS_MBARRIER) * ACCESS_WRITTEN;
     uint64_t all = 0, word = 0;
 
-    switch (bytes) { /* told apart so that each is a load or two and not a loop */
-    case 1:
-        all = *shadow;
-        break;
-    case 2:
-        memcpy(&all, shadow, 2);
-        break;
-    case 4:
-        memcpy(&all, shadow, 4);
-        break;
-    case 16:
-        memcpy(&all, shadow, 8);
-        memcpy(&word, shadow + 8, 8);
+    if (!win->dense || mask != MACHINE_ALL) {
+        return (access_look(win, mask, bytes).any & marks) != 0;
+    }
+    for (uint32_t n = 0; n < bytes * MACHINE_LANES; n += 8) {
+        memcpy(&word, win->shadow + win->at[0] + n, sizeof word);
         all |= word;
-        break;
-    default:
-        for (uint32_t n = 0; n < bytes; n += 8) {
-            memcpy(&word, shadow + n, sizeof word);
-            all |= word;
-        }
     }
     return (all & marks) != 0;
 }
@@ -370,21 +386,19 @@ static bool any_marks(const uint8_t *shadow, uint32_t bytes)
 bool access_unmarked(warp *w, const instruction *i, uint32_t mask, uint32_t bytes,
                      const access_window *win)
 {
-    bool none = true;
-
     if (win->owner == NULL || !win->owner->marked) {
         return true;
     }
-    for (uint32_t n = 0; win->dense && n < bytes; n++) { /* 32 bytes at once */
-        none = none && !any_marks(win->shadow + win->at[0] + n * MACHINE_LANES, MACHINE_LANES);
+    uint32_t lanes = access_distinct(win, mask);
+    if (!has_marks(win, lanes, bytes)) {
+        return true;
     }
-    for (EACH_LANE(lane, win->dense && none ? 0 : access_distinct(win, mask))) {
-        if (any_marks(win->shadow + win->at[lane], bytes)) {
-            access_refuse_marked(w, i, lane, win->owner, win->at[lane], bytes);
-            return false;
-        }
+    while (!has_marks(win, lanes & (0 - lanes), bytes)) {
+        lanes &= lanes - 1;
     }
-    return true;
+    uint32_t lane = machine_lowest(lanes);
+    access_refuse_marked(w, i, lane, win->owner, win->at[lane], bytes);
+    return false;
 }
 
 bool access_shared(warp *w, const instruction *i, uint32_t lane, uint32_t address, uint32_t bytes,

@@ -41,11 +41,10 @@ const memory_range *access_last_range(const warp *w, const instruction *i,
 /* Account for a request: bytes, sectors, lines; bank conflicts. */
 void access_count_global(warp *w, const instruction *i, const uint64_t address[MACHINE_LANES],
                          uint32_t mask, uint32_t bytes, bool store);
-void access_count_shared(warp *w, const uint64_t address[MACHINE_LANES], uint32_t mask,
-                         uint32_t bytes);
+void access_count_shared(warp *w, const access_window *win, uint32_t mask, uint32_t bytes);
 /* The same for the rows of ldmatrix and stmatrix: eight lanes a matrix, 16 bytes each. A store is
  * also one of shared_store_requests, which its handler counts. */
-void access_count_matrix(warp *w, const uint64_t address[MACHINE_LANES], uint32_t mask);
+void access_count_matrix(warp *w, const access_window *win, uint32_t mask);
 
 /* A 32-bit address of shared memory: the offset, and in the bits above either 0, the executing
  * CTA's own, or one more than the rank of a CTA of the cluster. */
@@ -90,6 +89,13 @@ void access_refuse_marked(warp *w, const instruction *i, uint32_t lane, const ct
 bool access_unmarked(warp *w, const instruction *i, uint32_t mask, uint32_t bytes,
                      const access_window *win);
 #define ACCESS_WRITTEN UINT64_C(0x0101010101010101) /* eight shadow bytes */
+
+/* What the shadow bytes of these lanes say, eight at a time, anded and ored; bytes is a power of
+ * two up to 32. */
+typedef struct access_shadow {
+    uint64_t all, any;
+} access_shadow;
+access_shadow access_look(const access_window *win, uint32_t mask, uint32_t bytes);
 
 /* True when all `bytes` shadow bytes say written; bytes is a power of two up to 32. Sizes are told
  * apart so that each is a load or two and not a loop. */

@@ -102,26 +102,43 @@ static bool is_conflict_free(const uint64_t *address, uint32_t len, uint32_t byt
            (uint32_t)__builtin_popcount(a.banks) == len;
 }
 
+/* Places that were asked for: of each bank the first, and those beyond it. */
+typedef struct asked_words {
+    uint64_t first[32], beyond[MACHINE_LANES];
+    uint32_t banks, beyond_len; /* banks: those that have a first */
+} asked_words;
+
+/* Whether a word is asked for the first time. */
+static inline bool is_new(asked_words *s, uint64_t word)
+{
+    uint32_t bank = word % 32;
+
+    if ((s->banks >> bank & 1) == 0) {
+        s->banks |= UINT32_C(1) << bank;
+        s->first[bank] = word;
+        return true;
+    }
+    bool known = s->first[bank] == word;
+    for (uint32_t k = 0; k < s->beyond_len && !known; k++) {
+        known = s->beyond[k] == word;
+    }
+    if (!known) {
+        s->beyond[s->beyond_len++] = word;
+    }
+    return !known;
+}
+
 /* The most distinct words that one bank must give. */
 static uint32_t wavefronts(const uint64_t address[MACHINE_LANES], uint32_t mask, uint32_t words)
 {
-    uint64_t seen[MACHINE_LANES];
-    uint32_t in_bank[MACHINE_LANES] = {0};
-    uint32_t banks = 0, distinct = 0, worst = 0;
+    asked_words seen;
+    uint32_t in_bank[32] = {0}, worst = 0;
 
+    seen.banks = seen.beyond_len = 0;
     for (EACH_LANE(lane, mask)) {
         uint64_t word = address[lane] / 4;
-        bool known = distinct > 0 && seen[distinct - 1] == word; /* lanes often share a word */
-        for (uint32_t k = 0; (banks >> word % 32 & 1) && k < distinct && !known; k++) {
-            known = seen[k] == word;
-        }
-        if (known) {
-            continue;
-        }
-        seen[distinct++] = word;
-        for (uint32_t k = 0; k < words; k++) {
+        for (uint32_t k = 0, len = is_new(&seen, word) ? words : 0; k < len; k++) {
             uint32_t bank = (uint32_t)(word + k) % 32;
-            banks |= UINT32_C(1) << bank;
             in_bank[bank]++;
             worst = in_bank[bank] > worst ? in_bank[bank] : worst;
         }
@@ -129,33 +146,43 @@ static uint32_t wavefronts(const uint64_t address[MACHINE_LANES], uint32_t mask,
     return worst;
 }
 
-void access_count_shared(warp *w, const uint64_t address[MACHINE_LANES], uint32_t mask,
-                         uint32_t bytes)
+/* All lanes lie in one row of the banks, `len` of them at a time: those of dense accesses and of
+ * one place. */
+static bool is_narrow(uint64_t stride, uint32_t len, uint32_t bytes)
+{
+    return stride <= MACHINE_LINE && bytes <= 16 && stride * (len - 1) + bytes <= MACHINE_LINE;
+}
+
+void access_count_shared(warp *w, const access_window *win, uint32_t mask, uint32_t bytes)
 {
     hone_emu_counters *c = &w->run->counters;
     uint32_t lanes = bytes <= 4 ? 32 : bytes == 8 ? 16 : 8, words = bytes <= 4 ? 1 : bytes / 4;
 
     c->shared_requests++;
+    if (bytes >= 4 && is_narrow(win->stride, lanes, bytes)) {
+        c->shared_wavefronts += MACHINE_LANES / lanes;
+        return;
+    }
     uint32_t least = words > 4 ? words / 4 : 1; /* a part's bytes over 128 */
     for (uint32_t first = 0; first < MACHINE_LANES; first += lanes) {
         uint32_t part = lanes == 32 ? MACHINE_ALL : ((UINT32_C(1) << lanes) - 1) << first;
         if ((mask & part) == part && bytes <= 16 &&
-            is_conflict_free(address + first, lanes, bytes)) {
+            is_conflict_free(win->at + first, lanes, bytes)) {
             c->shared_wavefronts++;
         } else if ((mask & part) != 0) {
-            uint32_t fronts = wavefronts(address, mask & part, words);
+            uint32_t fronts = wavefronts(win->at, mask & part, words);
             c->shared_wavefronts += fronts;
             c->shared_conflicts += fronts > least ? fronts - least : 0;
         }
     }
 }
 
-void access_count_matrix(warp *w, const uint64_t address[MACHINE_LANES], uint32_t mask)
+void access_count_matrix(warp *w, const access_window *win, uint32_t mask)
 {
     hone_emu_counters *c = &w->run->counters;
     uint64_t before = c->shared_wavefronts;
 
-    access_count_shared(w, address, mask, 16);
+    access_count_shared(w, win, mask, 16);
     c->matrix_phases += (uint64_t)__builtin_popcount(mask) / 8;
     c->matrix_wavefronts += c->shared_wavefronts - before;
 }
