@@ -1,0 +1,126 @@
+/* test_prove_wgmma.c - fp8_gemm/sm90_wgmma proved on the emulator: every axis and recipe by pinned
+ * configs, races looked for, and mutants of its pipeline that the proof must refuse. */
+#include "tests/bench/prove_fixture.h"
+#include "tests/support/suite.h"
+
+#include <check.h>
+
+#define TEMPLATE "fp8_gemm/sm90_wgmma"
+#define CONFIG(swap, m, n, rows, columns, chunks, sets, stages, pair, split, staged, idle)         \
+    "swap=" #swap " block_m=" #m " block_n=" #n " row_groups=" #rows " column_groups=" #columns    \
+    " chunks=" #chunks " sets=" #sets " stages=" #stages " pair=" #pair " split_k=" #split         \
+    " raster=8 staged=" #staged " loader_registers=40 residency=1 idle=" #idle
+
+/* m, n and k with tails: n a multiple of 8, k one of 16 */
+#define SHAPE "fp8_gemm:m=200,n=328,k=528,recipe="
+static const struct {
+    const char *problem, *config;
+} right[] = {
+    {SHAPE "f32-1x128-128x128", CONFIG(0, 128, 128, 2, 1, 1, 1, 4, 0, 1, 1, 1)},
+    {SHAPE "f32-1x128-128x128", CONFIG(0, 128, 96, 2, 1, 1, 1, 4, 1, 1, 1, 1)},
+    {SHAPE "f32-1x128-128x128", CONFIG(0, 128, 96, 2, 1, 1, 1, 4, 2, 1, 1, 1)},
+    {SHAPE "f32-1x128-128x128", CONFIG(0, 256, 128, 2, 1, 1, 1, 3, 0, 1, 0, 1)},
+    {SHAPE "f32-1x128-128x128", CONFIG(0, 192, 96, 3, 1, 1, 1, 3, 0, 1, 0, 0)},
+    {SHAPE "f32-1x128-128x128,batch=2,batch_layout=inner",
+     CONFIG(0, 128, 128, 2, 1, 1, 1, 4, 0, 1, 1, 1)},
+    {SHAPE "f32-1x128-128x128", CONFIG(1, 16, 128, 2, 1, 1, 1, 6, 0, 1, 0, 0)},
+    {SHAPE "f32-1x128-128x128", CONFIG(1, 64, 64, 1, 1, 1, 1, 6, 2, 1, 1, 1)},
+    {SHAPE "f32-1x128-1x128,out=f32,accumulate=1", CONFIG(0, 128, 128, 2, 1, 1, 1, 4, 0, 1, 1, 1)},
+    {"fp8_gemm:m=70,n=328,k=1040,recipe=f32-1x128-1x128,out=f32,accumulate=1",
+     CONFIG(0, 128, 128, 2, 1, 1, 1, 4, 0, 2, 0, 0)},
+    {"fp8_gemm:m=7,n=328,k=2064,recipe=f32-1x128-128x128,accumulate=1",
+     CONFIG(1, 8, 128, 2, 1, 1, 1, 8, 0, 4, 0, 0)},
+    {SHAPE "ue8m0-1x32-32x32", CONFIG(0, 128, 128, 2, 1, 1, 2, 4, 0, 1, 1, 1)},
+    {SHAPE "f32-1x32-32x32", CONFIG(0, 128, 192, 2, 1, 2, 2, 3, 0, 1, 1, 1)},
+    {SHAPE "ue8m0-1x32-32x32", CONFIG(0, 64, 256, 1, 2, 1, 2, 3, 0, 1, 1, 1)},
+    {SHAPE "f32-1x32-128x128", CONFIG(0, 128, 128, 2, 1, 1, 2, 4, 0, 1, 0, 1)},
+    {SHAPE "f32-1x128-32x32", CONFIG(0, 128, 128, 2, 1, 1, 2, 4, 0, 1, 1, 1)},
+    {SHAPE "ue8m0-1x32-1x32,out=f32", CONFIG(1, 64, 128, 2, 1, 1, 2, 3, 0, 1, 1, 1)},
+    {SHAPE "ue8m0-1x32-1x32", CONFIG(1, 24, 64, 1, 1, 1, 2, 3, 0, 1, 0, 1)},
+    {SHAPE "ue8m0-1x128-1x32,a_scale_layout=row,b_scale_layout=col",
+     CONFIG(1, 32, 128, 2, 1, 1, 1, 4, 0, 1, 0, 0)},
+    {"fp8_gemm:m=20,n=136,k=1056,batch=3,batch_layout=inner,recipe=ue8m0-1x32-1x32",
+     CONFIG(0, 64, 128, 1, 1, 1, 1, 4, 0, 2, 0, 0)},
+    /* sampled: a persistent grid and pairs of CTAs */
+    {"fp8_gemm:m=1024,n=2048,k=256,recipe=f32-1x128-128x128",
+     CONFIG(0, 128, 128, 2, 1, 1, 1, 4, 0, 1, 1, 1)},
+    {"fp8_gemm:m=1024,n=2048,k=256,recipe=f32-1x128-128x128,out=f32,accumulate=1",
+     CONFIG(0, 128, 128, 2, 1, 1, 1, 4, 1, 1, 1, 1)},
+    {"fp8_gemm:m=16,n=8192,k=1024,recipe=ue8m0-1x32-32x32",
+     CONFIG(1, 16, 128, 2, 1, 1, 2, 6, 0, 2, 0, 0)},
+};
+
+START_TEST(a_config_is_proved)
+{
+    prove_fixture f;
+    prove_result r;
+
+    prove_fixture_open(&f, "emu:h20", right[_i].problem, TEMPLATE, right[_i].config, NULL, NULL);
+    prove_fixture_run(&f, &r);
+    ck_assert_msg(r.outcome == STORE_OK, "%s %s: %s", right[_i].problem, right[_i].config,
+                  r.reason);
+    ck_assert_double_le(r.verify.max_err_ratio, 1.0);
+    prove_fixture_close(&f);
+}
+END_TEST
+
+#define PLAIN    0
+#define PAIRED   1
+#define SPLIT    9
+#define TURNED   6
+#define TWO_SETS 11
+static const struct {
+    const char *what;
+    int row; /* of `right` */
+    const char *old, *new;
+} mutants[] = {
+    {"a stage is handed back before it is read", TWO_SETS,
+     "scales.load(slot(T::kRowScalesAt, T::RowScales::kBytes), row);",
+     "release(empty); scales.load(slot(T::kRowScalesAt, T::RowScales::kBytes), row);"},
+    {"products are not waited for", PLAIN, "wgmma_wait<0>();", "wgmma_wait<1>();"},
+    {"too few bytes are expected", PLAIN, "T::kRowBytes + T::kColumnBytes);",
+     "T::kRowBytes + T::kColumnBytes - 16);"},
+    {"a stage is filled without asking", PLAIN, "barrier_wait<C.pair != 0>(ring.empty(),",
+     "barrier_wait<C.pair != 0>(ring.full(),"},
+    {"the scales' warps do not arrive", PLAIN, "barrier_init(full, 1 + 3);",
+     "barrier_init(full, 1 + 2);"},
+    {"staged sums are sent before they are seen", PLAIN, "        engine_fence();\n", ""},
+    {"the other row's scale", PLAIN, "fmaf(lower * left", "fmaf(upper * left"},
+    {"the scales of the next block", PLAIN, "reads.fetch(a, w.first + a);",
+     "reads.fetch(a, w.first + a + 1);"},
+    {"both CTAs load the same half", PAIRED, "w.column + half * (T::kColumns / 2), w.batch);",
+     "w.column, w.batch);"},
+    {"a pair's stage is handed back at home only", PAIRED, "if (lane < 2) {", "if (lane < 1) {"},
+    {"a part is added twice", SPLIT, "cluster_load(mine + i * T::kGroups * 128 * 16, r)",
+     "cluster_load(mine + i * T::kGroups * 128 * 16, 0)"},
+    {"parts are read before they are there", SPLIT, "    cluster_sync();\n    const i32 rank",
+     "    const i32 rank"},
+    {"a turned tile's row bound", TURNED, "if (r < n && c < m)", "if (r < m && c < n)"},
+};
+
+START_TEST(a_mutant_is_refused)
+{
+    prove_fixture f;
+    prove_result r;
+
+    prove_fixture_open(&f, "emu:h20", right[mutants[_i].row].problem, TEMPLATE,
+                       right[mutants[_i].row].config, mutants[_i].old, mutants[_i].new);
+    prove_fixture_run(&f, &r);
+    ck_assert_msg(r.outcome != STORE_OK, "passed: %s", mutants[_i].what);
+    prove_fixture_close(&f);
+}
+END_TEST
+
+int main(void)
+{
+    TCase *tests = tcase_create("wgmma");
+
+    if (!prove_fixture_start("prove_wgmma")) {
+        return 0;
+    }
+    tcase_add_loop_test(tests, a_config_is_proved, 0, ARRAY_LEN(right));
+    tcase_add_loop_test(tests, a_mutant_is_refused, 0, ARRAY_LEN(mutants));
+    const int result = suite_run_here("bench/prove_wgmma", tests); /* the compiler has threads */
+    prove_fixture_stop();
+    return result;
+}
