@@ -26,8 +26,7 @@ __device__ __forceinline__ void barrier_arrive(u32 barrier)
 // Arrives, and has the phase wait for `bytes` of copies too.
 __device__ __forceinline__ void barrier_arrive_expect(u32 barrier, u32 bytes)
 {
-    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier),
-                 "r"(bytes)
+    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(bytes)
                  : "memory");
 }
 

@@ -23,8 +23,8 @@ struct ScaleSource {
 };
 
 template <ScaleShape S> struct ScaleStage {
-    static constexpr int kGroups = 128 / S.gran_k;    // of a stage
-    static constexpr int kCount = S.lines * kGroups;  // floats of a stage
+    static constexpr int kGroups = 128 / S.gran_k;   // of a stage
+    static constexpr int kCount = S.lines * kGroups; // floats of a stage
     static constexpr int kBytes = ceil_div(kCount, 4) * 16;
     static_assert(S.gran_k == 32 || S.gran_k == 128, "a stage is four groups of 32 or one of 128");
     static_assert(S.gran_mn == 1 || S.gran_mn % S.step == 0, "an entry's rows share one scale");
@@ -117,7 +117,8 @@ template <ScaleShape S, int Threads, int Ahead> struct ScaleReads {
             const int line = int(thread) + t * Threads;
 #pragma unroll
             for (int g = 0; g < kGroups && line < S.lines; g++) {
-                const u32 bits = kWords ? held[slot][t][0] >> 8 * g & 0xff : held[slot][t][g % kHeld];
+                const u32 bits =
+                    kWords ? held[slot][t][0] >> 8 * g & 0xff : held[slot][t][g % kHeld];
                 const float scale = S.ue8m0 ? ue8m0_decode(u8(bits)) : __uint_as_float(bits);
                 const bool present = line_at[t] != nullptr && block * kGroups + g < groups;
                 to[Stage::index(line, g)] = present ? scale : 0.0f;

@@ -42,10 +42,10 @@ template <bool Turned>
 __device__ __forceinline__ void store_matrices(u32 at, u32 a, u32 b, u32 c, u32 d)
 {
     if constexpr (Turned) {
-        asm volatile("stmatrix.sync.aligned.m8n8.x4.trans.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(
-                         at),
-                     "r"(a), "r"(b), "r"(c), "r"(d)
-                     : "memory");
+        asm volatile(
+            "stmatrix.sync.aligned.m8n8.x4.trans.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(at),
+            "r"(a), "r"(b), "r"(c), "r"(d)
+            : "memory");
     } else {
         asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(at),
                      "r"(a), "r"(b), "r"(c), "r"(d)
@@ -72,7 +72,7 @@ __device__ __forceinline__ void shared_store4(u32 at, const float (&x)[4])
 
 // A warpgroup's 64 x Wide sums in shared memory, as panels: boxes of D, swizzled by their width.
 template <int Wide, bool Turned, bool F32> struct StagedTile {
-    static constexpr int kSize = F32 ? 4 : 2; // bytes of an element
+    static constexpr int kSize = F32 ? 4 : 2;       // bytes of an element
     static constexpr int kRow = Turned ? 64 : Wide; // elements along D's rows
     static constexpr int kPanel = common_divisor(kRow, 128 / kSize), kPanels = kRow / kPanel;
     static constexpr int kSpan = kPanel * kSize;
@@ -83,8 +83,7 @@ template <int Wide, bool Turned, bool F32> struct StagedTile {
     // (row, column) of D within the tile
     static __device__ __forceinline__ u32 place(u32 to, u32 row, u32 column)
     {
-        return to + column / kPanel * kPanelBytes +
-               swizzled<kSpan>(row, column % kPanel * kSize);
+        return to + column / kPanel * kPanelBytes + swizzled<kSpan>(row, column % kPanel * kSize);
     }
 
     // Sums of the columns from `first` on.
@@ -109,7 +108,8 @@ template <int Wide, bool Turned, bool F32> struct StagedTile {
                 }
             } else {
                 // matrices: upper and lower rows of the left tile, then of the right one
-                const u32 right = column + lane / 16 * 8, eight = lane % 8, lower = lane / 8 % 2 * 8;
+                const u32 right = column + lane / 16 * 8, eight = lane % 8,
+                          lower = lane / 8 % 2 * 8;
                 const u32 at = Turned ? place(to, right + eight, warp * 16 + lower)
                                       : place(to, warp * 16 + lower + eight, right);
                 store_matrices<Turned>(at, bf16x2_from(sum[j][0], sum[j][1]),

@@ -2,10 +2,10 @@
 // bf16 or fp32 D, for Hopper.
 //
 // Each CTA is a pipeline (docs/kernels/fp8_gemm.md has the picture). The last warpgroup loads: one
-// warp has the copy engine fill a ring of stages, 128 of K each, three warps bring the scales along.
-// The other warpgroups multiply with wgmma and add what the tensor core summed over one scale group
-// (its 13 bits hold no longer sum well) to fp32 registers: sum = fma(scale of row * scale of column,
-// part, sum). K runs in one fixed order.
+// warp has the copy engine fill a ring of stages, 128 of K each, three warps bring the scales
+// along. The other warpgroups multiply with wgmma and add what the tensor core summed over one
+// scale group (its 13 bits hold no longer sum well) to fp32 registers: sum = fma(scale of row *
+// scale of column, part, sum). K runs in one fixed order.
 //
 // One operand gives the instruction's 64 rows, the other its 8 to 256 columns: A and B, or with
 // `swap` B and A, so that few rows of A do not pay for 64. Here "row" and "column" mean those; D is
@@ -17,18 +17,18 @@
 #include "device/wgmma_output.cuh"
 
 struct Config {
-    int block_m, block_n;  // CTA tile
-    bool swap;             // rows are B's
+    int block_m, block_n;          // CTA tile
+    bool swap;                     // rows are B's
     int row_groups, column_groups; // warpgroups that multiply, along rows and columns
-    int chunk;             // columns of one wgmma
-    int sets;              // partial sums in flight of a warpgroup
-    int stages;            // K blocks in shared memory
-    int pair;              // two CTAs share a load: 1 that of the columns' operand, 2 of the rows', 0 none
-    int split_k;           // CTAs that share a tile along K
-    int raster;            // tile rows that CTAs in flight share, for L2
-    bool staged;           // D through shared memory and the copy engine
-    int loader_registers;  // of a thread that loads; the others share what is left
-    int residency;         // CTAs of an SM that registers are kept for
+    int chunk;                     // columns of one wgmma
+    int sets;                      // partial sums in flight of a warpgroup
+    int stages;                    // K blocks in shared memory
+    int pair;    // two CTAs share a load: 1 that of the columns' operand, 2 of the rows', 0 none
+    int split_k; // CTAs that share a tile along K
+    int raster;  // tile rows that CTAs in flight share, for L2
+    bool staged; // D through shared memory and the copy engine
+    int loader_registers; // of a thread that loads; the others share what is left
+    int residency;        // CTAs of an SM that registers are kept for
     int a_gran_k, b_gran_mn, b_gran_k;
     bool a_ue8m0, a_packed, b_ue8m0, b_packed;
     bool out_f32, accumulate;
@@ -48,15 +48,24 @@ template <Config C> struct Tile {
     static constexpr int kUnits = kIntervals * kTiles * kChunks;
 
     static constexpr int kRowBytes = kRows * 128, kColumnBytes = kColumns * 128;
-    static constexpr int kRowGran = C.swap ? C.b_gran_mn : 1, kColumnGran = C.swap ? 1 : C.b_gran_mn;
+    static constexpr int kRowGran = C.swap ? C.b_gran_mn : 1,
+                         kColumnGran = C.swap ? 1 : C.b_gran_mn;
     static constexpr int kRowStep = kRowGran == 1 ? 1 : 32;
     static constexpr int kColumnStep = common_divisor(kWide, kColumnGran);
-    static constexpr ScaleShape kRowScales = {
-        kRows / kRowStep, kRowStep, kRowGran, C.swap ? C.b_gran_k : C.a_gran_k,
-        C.swap ? C.b_ue8m0 : C.a_ue8m0, C.swap ? C.b_packed : C.a_packed, true};
-    static constexpr ScaleShape kColumnScales = {
-        kColumns / kColumnStep, kColumnStep, kColumnGran, C.swap ? C.a_gran_k : C.b_gran_k,
-        C.swap ? C.a_ue8m0 : C.b_ue8m0, C.swap ? C.a_packed : C.b_packed, false};
+    static constexpr ScaleShape kRowScales = {kRows / kRowStep,
+                                              kRowStep,
+                                              kRowGran,
+                                              C.swap ? C.b_gran_k : C.a_gran_k,
+                                              C.swap ? C.b_ue8m0 : C.a_ue8m0,
+                                              C.swap ? C.b_packed : C.a_packed,
+                                              true};
+    static constexpr ScaleShape kColumnScales = {kColumns / kColumnStep,
+                                                 kColumnStep,
+                                                 kColumnGran,
+                                                 C.swap ? C.a_gran_k : C.b_gran_k,
+                                                 C.swap ? C.a_ue8m0 : C.b_ue8m0,
+                                                 C.swap ? C.a_packed : C.b_packed,
+                                                 false};
     using RowScales = ScaleStage<kRowScales>;
     using ColumnScales = ScaleStage<kColumnScales>;
 
@@ -71,17 +80,22 @@ template <Config C> struct Tile {
 
     // Registers of a thread: at entry all alike, then setmaxnreg moves them to those that multiply.
     static constexpr int kEntry = least(65536 / (kThreads * C.residency) / 8 * 8, 255);
-    static constexpr int kMultiplier = least((kEntry * (kGroups + 1) - C.loader_registers) / kGroups / 8 * 8, 240);
+    static constexpr int kMultiplier =
+        least((kEntry * (kGroups + 1) - C.loader_registers) / kGroups / 8 * 8, 240);
     static constexpr bool kMoves = kEntry < 232;
 
     static_assert(kRows % (64 * C.row_groups) == 0, "rows: whole m64 tiles for each warpgroup");
     static_assert(kColumns % C.column_groups == 0 && kWide % C.chunk == 0 && C.chunk % 8 == 0 &&
-                      C.chunk <= 256, "chunk: divides a warpgroup's columns, 8 to 256");
-    static_assert(C.sets == 1 || (C.sets == 2 && kUnits % 2 == 0), "sets: a block's units alternate");
+                      C.chunk <= 256,
+                  "chunk: divides a warpgroup's columns, 8 to 256");
+    static_assert(C.sets == 1 || (C.sets == 2 && kUnits % 2 == 0),
+                  "sets: a block's units alternate");
     static_assert(C.stages >= 2 && C.raster >= 1 && C.residency >= 1, "stages, raster, residency");
     static_assert(C.pair == 0 || C.split_k == 1, "a cluster shares loads or K, not both");
-    static_assert(C.split_k == 1 || kRows * kColumns * 4 <= kOutputAt, "partial sums lie where stages were");
-    static_assert(C.a_gran_k % kInterval == 0 && C.b_gran_k % kInterval == 0, "promotion within one group");
+    static_assert(C.split_k == 1 || kRows * kColumns * 4 <= kOutputAt,
+                  "partial sums lie where stages were");
+    static_assert(C.a_gran_k % kInterval == 0 && C.b_gran_k % kInterval == 0,
+                  "promotion within one group");
 };
 
 // A tile of D that a cluster makes, and the K blocks that this CTA sums for it.
@@ -186,8 +200,9 @@ __device__ __forceinline__ void load_operands(Ring<C> ring, const Schedule<C> &s
                 tensor_load(to_rows, rows, ring.full(), k, w.row, w.batch);
             }
             if constexpr (C.pair == 1) {
-                tensor_load_multicast(to_columns + half * (T::kColumnBytes / 2), columns, ring.full(), 3, k,
-                                      w.column + half * (T::kColumns / 2), w.batch);
+                tensor_load_multicast(to_columns + half * (T::kColumnBytes / 2), columns,
+                                      ring.full(), 3, k, w.column + half * (T::kColumns / 2),
+                                      w.batch);
             } else {
                 tensor_load(to_columns, columns, ring.full(), k, w.column, w.batch);
             }
@@ -198,11 +213,11 @@ __device__ __forceinline__ void load_operands(Ring<C> ring, const Schedule<C> &s
 // Some warps bring one operand's scales of every stage, reading ahead.
 template <Config C, ScaleShape S, int Threads, int At>
 __device__ __forceinline__ void load_scales(Ring<C> ring, const Schedule<C> &schedule,
-                                            const ScaleSource &source, u8 *shared,
-                                            u32 thread)
+                                            const ScaleSource &source, u8 *shared, u32 thread)
 {
     constexpr bool kRows = At == Tile<C>::kRowScalesAt;
-    constexpr int kAhead = ScaleReads<S, Threads, 1>::kEach * ScaleReads<S, Threads, 1>::kHeld >= 4 ? 1 : 2;
+    constexpr int kAhead =
+        ScaleReads<S, Threads, 1>::kEach * ScaleReads<S, Threads, 1>::kHeld >= 4 ? 1 : 2;
     ScaleReads<S, Threads, kAhead> reads;
     for (i32 i = schedule.first(); i < schedule.tiles; i += schedule.step()) {
         const Work w = schedule.at(i);
@@ -218,9 +233,9 @@ __device__ __forceinline__ void load_scales(Ring<C> ring, const Schedule<C> &sch
                 if (from + a < w.blocks) {
                     const i32 block = w.first + from + a;
                     barrier_wait<C.pair != 0>(ring.empty(), ring.parity ^ 1);
-                    reads.store(reinterpret_cast<float *>(shared + At +
-                                                          ring.stage * ScaleStage<S>::kBytes),
-                                a, block, thread);
+                    reads.store(
+                        reinterpret_cast<float *>(shared + At + ring.stage * ScaleStage<S>::kBytes),
+                        a, block, thread);
                     __syncwarp();
                     if (thread % 32 == 0) {
                         barrier_arrive(ring.full());
@@ -236,7 +251,8 @@ __device__ __forceinline__ void load_scales(Ring<C> ring, const Schedule<C> &sch
 template <Config C> using Part = float[C.chunk / 8][4];
 template <Config C> using Sums = Part<C>[Tile<C>::kTiles][Tile<C>::kChunks];
 
-// Start the products of a unit: the wgmmas of one promotion interval for a tile of rows and a chunk.
+// Start the products of a unit: the wgmmas of one promotion interval for a tile of rows and a
+// chunk.
 template <Config C>
 __device__ __forceinline__ void start_unit(Part<C> &part, u64 rows, u64 columns, int unit)
 {
@@ -344,13 +360,15 @@ template <Config C> struct Multiplier {
 
     // One stage. With two sets the products of unit u + 1 run while unit u is added up, also from
     // stage to stage: its first unit is started already, and unless it is the last, the next
-    // stage's is started here. A group that runs on over the end of the loop's body must be the only
-    // one (wait 0), or ptxas makes all wgmma wait.
-    template <bool Last> __device__ __forceinline__ void stage(Sums<C> &sum, Part<C> (&part)[C.sets])
+    // stage's is started here. A group that runs on over the end of the loop's body must be the
+    // only one (wait 0), or ptxas makes all wgmma wait.
+    template <bool Last>
+    __device__ __forceinline__ void stage(Sums<C> &sum, Part<C> (&part)[C.sets])
     {
         const u64 a = rows(), b = columns();
         const u32 empty = ring.empty();
-        const float *column_slot = slot(T::kColumnScalesAt, T::ColumnScales::kBytes) + column / T::kColumnStep;
+        const float *column_slot =
+            slot(T::kColumnScalesAt, T::ColumnScales::kBytes) + column / T::kColumnStep;
         RowScales<C> scales;
         scales.load(slot(T::kRowScalesAt, T::RowScales::kBytes), row);
         ring.advance();
@@ -358,7 +376,8 @@ template <Config C> struct Multiplier {
         for (int u = 0; u < T::kUnits; u++) {
             const int interval = u / (T::kTiles * T::kChunks), tile = u / T::kChunks % T::kTiles;
             const int row_group = interval % RowScales<C>::kGroups;
-            const float *from = column_slot + interval % T::ColumnScales::kGroups * T::kColumnScales.lines;
+            const float *from =
+                column_slot + interval % T::ColumnScales::kGroups * T::kColumnScales.lines;
             float lines[kLines];
             if constexpr (C.sets == 1) {
                 start_unit<C>(part[0], a, b, u);
@@ -380,7 +399,8 @@ template <Config C> struct Multiplier {
                 release(empty);
             }
             promote<C>(sum[tile][u % T::kChunks], part[u % C.sets], scales.upper[tile][row_group],
-                       scales.lower[tile][row_group], T::kColumnGran == 1 ? from : lines, u % T::kChunks);
+                       scales.lower[tile][row_group], T::kColumnGran == 1 ? from : lines,
+                       u % T::kChunks);
         }
         if constexpr (T::kColumnGran == 1) {
             release(empty);
@@ -420,13 +440,16 @@ template <Config C> struct Output {
 
     // Tiles of eight columns, the first at (row, column).
     template <int Tiles>
-    __device__ __forceinline__ void store(const float (&sum)[1][Tiles][4], i32 batch, i32 row, i32 column) const
+    __device__ __forceinline__ void store(const float (&sum)[1][Tiles][4], i32 batch, i32 row,
+                                          i32 column) const
     {
         Out *base = d + batch * batch_stride;
         if constexpr (C.swap) {
-            output_turned<C.accumulate>(sum[0], base, row_stride, row + i32(threadIdx.x) % 128 / 32 * 16, column, m, n);
+            output_turned<C.accumulate>(sum[0], base, row_stride,
+                                        row + i32(threadIdx.x) % 128 / 32 * 16, column, m, n);
         } else {
-            output_tile<16, C.accumulate>(sum, base, row_stride, row + i32(threadIdx.x) % 128 / 32 * 16, column, m, n);
+            output_tile<16, C.accumulate>(sum, base, row_stride,
+                                          row + i32(threadIdx.x) % 128 / 32 * 16, column, m, n);
         }
     }
 
@@ -441,7 +464,8 @@ template <Config C> struct Output {
         named_sync(barrier, 128);
 #pragma unroll
         for (int i = 0; i < T::kTiles * T::kChunks; i++) {
-            Staged::write(to + i / T::kChunks * Staged::kBytes, sum[i / T::kChunks][i % T::kChunks], i % T::kChunks * C.chunk);
+            Staged::write(to + i / T::kChunks * Staged::kBytes, sum[i / T::kChunks][i % T::kChunks],
+                          i % T::kChunks * C.chunk);
         }
         engine_fence();
         named_sync(barrier, 128);
@@ -449,7 +473,8 @@ template <Config C> struct Output {
 #pragma unroll
             for (int t = 0; t < T::kTiles; t++) {
                 const i32 r = row + t * 64;
-                Staged::template send<C.accumulate>(map, to + t * Staged::kBytes, C.swap ? column : r, C.swap ? r : column, batch);
+                Staged::template send<C.accumulate>(
+                    map, to + t * Staged::kBytes, C.swap ? column : r, C.swap ? r : column, batch);
             }
             bulk_commit();
         }
@@ -462,7 +487,8 @@ template <Config C> struct Output {
         } else {
 #pragma unroll
             for (int i = 0; i < T::kTiles * T::kChunks; i++) {
-                store(reinterpret_cast<const float (&)[1][C.chunk / 8][4]>(sum[i / T::kChunks][i % T::kChunks]),
+                store(reinterpret_cast<const float(&)[1][C.chunk / 8][4]>(
+                          sum[i / T::kChunks][i % T::kChunks]),
                       batch, row + i / T::kChunks * 64, column + i % T::kChunks * C.chunk);
             }
         }
@@ -472,7 +498,8 @@ template <Config C> struct Output {
 // The CTAs of a cluster hold sums of parts of K: each adds up a share of the tile, in the CTAs'
 // order, and stores it.
 template <Config C>
-__device__ __forceinline__ void add_parts(const Sums<C> &sum, const Output<C> &out, u32 base, i32 batch, i32 row, i32 column)
+__device__ __forceinline__ void add_parts(const Sums<C> &sum, const Output<C> &out, u32 base,
+                                          i32 batch, i32 row, i32 column)
 {
     using T = Tile<C>;
     constexpr int kPieces = T::kTiles * T::kWide / 8; // of eight columns, of a thread
@@ -480,7 +507,8 @@ __device__ __forceinline__ void add_parts(const Sums<C> &sum, const Output<C> &o
     named_sync(8, T::kGroups * 128); // all are done with the stages
 #pragma unroll
     for (int i = 0; i < kPieces; i++) {
-        const float(&x)[4] = sum[i / (T::kWide / 8)][i % (T::kWide / 8) / (C.chunk / 8)][i % (C.chunk / 8)];
+        const float(&x)[4] =
+            sum[i / (T::kWide / 8)][i % (T::kWide / 8) / (C.chunk / 8)][i % (C.chunk / 8)];
         shared_store4(mine + i * T::kGroups * 128 * 16, x);
     }
     cluster_sync();
@@ -490,21 +518,24 @@ __device__ __forceinline__ void add_parts(const Sums<C> &sum, const Output<C> &o
 #pragma unroll
         for (u32 r = 0; r < C.split_k; r++) {
             const float4 x = cluster_load(mine + i * T::kGroups * 128 * 16, r);
-            total[0][0][0] += x.x, total[0][0][1] += x.y, total[0][0][2] += x.z, total[0][0][3] += x.w;
+            total[0][0][0] += x.x, total[0][0][1] += x.y, total[0][0][2] += x.z,
+                total[0][0][3] += x.w;
         }
         out.store(total, batch, row + i / (T::kWide / 8) * 64, column + i % (T::kWide / 8) * 8);
     }
 }
 
 template <Config C>
-__device__ __forceinline__ void multiply_all(Multiplier<C> line, const Schedule<C> &schedule, const Output<C> &out)
+__device__ __forceinline__ void multiply_all(Multiplier<C> line, const Schedule<C> &schedule,
+                                             const Output<C> &out)
 {
     for (i32 i = schedule.first(); i < schedule.tiles; i += schedule.step()) {
         const Work w = schedule.at(i);
         Sums<C> sum = {};
         line.tile(sum, w.blocks);
         if constexpr (C.split_k > 1) {
-            add_parts<C>(sum, out, line.ring.base, w.batch, w.row + line.row, w.column + line.column);
+            add_parts<C>(sum, out, line.ring.base, w.batch, w.row + line.row,
+                         w.column + line.column);
         } else {
             out.all(sum, w.batch, w.row + line.row, w.column + line.column);
         }
@@ -529,11 +560,13 @@ template <Config C> __device__ __forceinline__ void barriers_init(u32 base)
 // batches lie side by side.
 template <Config C>
 __global__ void __launch_bounds__(Tile<C>::kThreads, C.residency)
-    fp8_gemm_sm90_wgmma(const __grid_constant__ TensorMap a_map, const __grid_constant__ TensorMap b_map,
+    fp8_gemm_sm90_wgmma(const __grid_constant__ TensorMap a_map,
+                        const __grid_constant__ TensorMap b_map,
                         const __grid_constant__ TensorMap d_map, const void *__restrict__ a_scale,
                         const void *__restrict__ b_scale, void *d, i32 m, i32 n, i32 k, i32 batch,
-                        i64 d_row, i64 d_batch, i64 a_scale_row, i64 a_scale_group, i64 a_scale_batch,
-                        i64 a_first_group, i64 b_scale_row, i64 b_scale_group, i64 b_scale_batch)
+                        i64 d_row, i64 d_batch, i64 a_scale_row, i64 a_scale_group,
+                        i64 a_scale_batch, i64 a_first_group, i64 b_scale_row, i64 b_scale_group,
+                        i64 b_scale_batch)
 {
     using T = Tile<C>;
     extern __shared__ __align__(1024) u8 shared[];
@@ -556,8 +589,10 @@ __global__ void __launch_bounds__(Tile<C>::kThreads, C.residency)
             registers_lower<C.loader_registers>();
         }
         const Schedule<C> schedule = Schedule<C>::make(m, n, k, batch);
-        const ScaleSource of_a = {a_scale, a_scale_row, a_scale_group, a_scale_batch, a_first_group, m, ceil_div(k, C.a_gran_k)};
-        const ScaleSource of_b = {b_scale, b_scale_row, b_scale_group, b_scale_batch, 0, n, ceil_div(k, C.b_gran_k)};
+        const ScaleSource of_a = {a_scale,       a_scale_row, a_scale_group,          a_scale_batch,
+                                  a_first_group, m,           ceil_div(k, C.a_gran_k)};
+        const ScaleSource of_b = {b_scale, b_scale_row, b_scale_group,          b_scale_batch,
+                                  0,       n,           ceil_div(k, C.b_gran_k)};
         const u32 thread = threadIdx.x % 128; // the first warp's lane drives the copy engine
         constexpr int kOfRows = T::kRowGran == 1 ? 64 : 32; // threads
         if (thread >= 32 + kOfRows) {
@@ -578,8 +613,14 @@ __global__ void __launch_bounds__(Tile<C>::kThreads, C.residency)
             registers_raise<T::kMultiplier>();
         }
         const Schedule<C> schedule = Schedule<C>::make(m, n, k, batch);
-        const i32 row = group / C.column_groups * T::kTiles * 64, column = group % C.column_groups * T::kWide;
-        const Output<C> out = {&d_map, static_cast<typename Output<C>::Out *>(d), d_row, d_batch, m, n,
+        const i32 row = group / C.column_groups * T::kTiles * 64,
+                  column = group % C.column_groups * T::kWide;
+        const Output<C> out = {&d_map,
+                               static_cast<typename Output<C>::Out *>(d),
+                               d_row,
+                               d_batch,
+                               m,
+                               n,
                                base + T::kOutputAt + group * T::kTiles * Output<C>::Staged::kBytes};
         multiply_all<C>({{base}, shared, row, column}, schedule, out);
     }
