@@ -3,7 +3,7 @@ hone_test(runtime jit_answer LINK hone_runtime)
 hone_test(runtime jit LINK hone_runtime SOURCES runtime/jit_fixture.c LABELS unit threads)
 hone_test(runtime flaws LINK hone_runtime SOURCES runtime/jit_fixture.c)
 hone_test(runtime sandbox LINK hone_runtime SOURCES runtime/jit_fixture.c LABELS rel TIMEOUT 300)
-hone_test(runtime default LINK hone_runtime SOURCES runtime/jit_fixture.c runtime/store_fixture.c)
+hone_test(runtime default LINK hone_runtime SOURCES runtime/jit_fixture.c runtime/store_fixture.c TIMEOUT 900)
 hone_test(runtime serving LINK hone_runtime SOURCES runtime/jit_fixture.c runtime/store_fixture.c LABELS unit threads)
 hone_test(runtime threads LINK hone_runtime SOURCES runtime/jit_fixture.c runtime/store_fixture.c LABELS unit threads)
 
