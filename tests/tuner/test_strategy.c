@@ -117,12 +117,13 @@ START_TEST(without_a_budget_all_strategies_find_all_configs_of_a_small_space)
 }
 END_TEST
 
-/* How many of a second problem's candidates the first one has proposed. */
+/* How many of a second problem's candidates the first one has proposed. Rows that are no multiples
+ * of 16 bytes: one template serves, its space is looked at whole, and what is known competes. */
 static size_t overlap(const templates *t, const candidate_set *first)
 {
     candidate *list = NULL;
     size_t shared = 0,
-           len = collect(t, 0, "fp8_gemm:m=256,n=512,k=512,recipe=f32-1x128-128x128", 16, 5, &list);
+           len = collect(t, 0, "fp8_gemm:m=256,n=516,k=512,recipe=f32-1x128-128x128", 16, 5, &list);
 
     for (size_t i = 0; i < len; i++) {
         shared += candidate_set_has(first, &list[i]);
@@ -138,7 +139,7 @@ START_TEST(what_another_problem_compiled_is_proposed_again)
     candidate *list = NULL;
     bool added = false;
 
-    size_t len = collect(t, 0, problems[0], 16, 5, &list);
+    size_t len = collect(t, 0, "fp8_gemm:m=256,n=388,k=512,recipe=f32-1x128-128x128", 16, 5, &list);
     for (size_t i = 0; i < len; i++) {
         ck_assert_int_eq(candidate_set_add(&first, &list[i], &added, NULL), HONE_OK);
         ck_assert(added);
