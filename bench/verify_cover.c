@@ -160,5 +160,10 @@ bool verify_cover_is_made(const verify_cover *c, const reference_rect *whole, in
             return false;
         }
     }
-    return made >= run * (tiles / total) && made <= run * ((tiles + total - 1) / total);
+    /* `longer` groups of all make one more than the others: at least so many of those that ran. */
+    const uint64_t each = tiles / total, longer = tiles % total, shorter = total - longer;
+    const uint64_t least = run * each + (run > shorter ? run - shorter : 0);
+    const uint64_t most = run * each + (run < longer ? run : longer);
+
+    return made >= least && made <= most;
 }

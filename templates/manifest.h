@@ -160,8 +160,8 @@ hone_status templates_source(const templates *t, const manifest *m, template_sou
 const char *templates_header(const char *name, size_t len);
 /* Raised whenever bench/prove starts to refuse what it let pass: winners of the weaker proof are
  * then stale, and a sweep tries them again. 2: sampled quantisers as tiles, NaN, dropped slots. 3:
- * late copies, races, proxy fences, strict barriers. */
-#define TEMPLATES_PROOF_VERSION 3
+ * late copies, races, proxy fences, strict barriers. 4: the least that groups of a cover make. */
+#define TEMPLATES_PROOF_VERSION 4
 
 /* Digest of all that the template's code depends on (source, headers, manifest), and of the proof
  * that it goes through. */

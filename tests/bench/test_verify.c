@@ -235,6 +235,46 @@ START_TEST(sampled_ctas_must_have_written_whole_tiles)
 }
 END_TEST
 
+/* The same 15 tiles of 16 x 16 by 8 groups of two CTAs, which make two tiles each, the last group
+ * one: how many tiles of a row-major grid are there after six groups ran. */
+static const struct {
+    const char *name;
+    int64_t tiles, columns; /* columns: of the cover's tile */
+    bool passes;
+} covered[] = {
+    {"the short group was not among them", 12, 16, true},
+    {"the short group was among them", 11, 16, true},
+    {"each group dropped its second tile", 6, 16, false},
+    {"two tiles are missing", 10, 16, false},
+    {"a tile too many", 13, 16, false},
+    {"tiles of another size", 12, 48, false},
+};
+
+START_TEST(groups_must_have_made_their_share_of_whole_tiles)
+{
+    hone_error error = {0};
+    run r;
+
+    run_open(&r, GEMM_PLAIN, INPUTS_NORMAL);
+    for (int64_t t = 0; t < covered[_i].tiles; t++) {
+        const int64_t row = t / 5 * 16, column = t % 5 * 16;
+        const naive_tile tile = {row, row + 16, column, column + 16};
+        naive_run(&r.problem, &r.in, NAIVE_RIGHT, &tile, &r.out);
+    }
+    const verify_request request = {.problem = &r.problem,
+                                    .before = &r.in,
+                                    .after = (const uint8_t *const *)r.out.image,
+                                    .tolerance = 36.0,
+                                    .ctas_run = 12,
+                                    .ctas_total = 16,
+                                    .cover = {16, covered[_i].columns, 2}};
+    ck_assert_int_eq(verify_outputs(&request, &r.result, &error), HONE_OK);
+    ck_assert_msg(r.result.passed == covered[_i].passes, "%s: %s", covered[_i].name,
+                  r.result.reason);
+    run_close(&r);
+}
+END_TEST
+
 START_TEST(one_wrong_element_among_sampled_tiles_is_found)
 {
     run r;
@@ -412,6 +452,8 @@ int main(void)
     tcase_add_test(tests, a_scale_rounded_without_its_payload_is_refused);
     tcase_add_test(tests, a_half_written_output_is_refused_whichever_half);
     tcase_add_loop_test(tests, sampled_ctas_must_have_written_whole_tiles, 0, ARRAY_LEN(samples));
+    tcase_add_loop_test(tests, groups_must_have_made_their_share_of_whole_tiles, 0,
+                        ARRAY_LEN(covered));
     tcase_add_test(tests, one_wrong_element_among_sampled_tiles_is_found);
     tcase_add_test(tests, a_raw_scale_may_be_one_unit_off_and_no_more);
     tcase_add_test(tests, padding_scales_must_be_one);
