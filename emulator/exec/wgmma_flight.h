@@ -18,14 +18,14 @@ typedef enum hold { HOLD_NONE, HOLD_MEMBER, HOLD_COPY } hold;
 
 typedef struct held_register {
     uint8_t hold, touched; /* touched: ask wgmma_touched */
-    bool is_a;          /* a product in flight reads it */
-    bool copied;        /* a copy keeps its value: it may be written */
-    uint16_t element;   /* of the chain */
-    uint32_t chain;     /* its number */
-    uint32_t group;     /* of the last product: of a copy, as it was then; or of what reads A */
-    int32_t line;       /* of that product */
-    int32_t touch_line; /* of the last touch, */
-    uint32_t touched_in; /* and how many fences there were before it */
+    bool is_a;             /* a product in flight reads it */
+    bool copied;           /* a copy keeps its value: it may be written */
+    uint16_t element;      /* of the chain */
+    uint32_t chain;        /* its number */
+    uint32_t group;        /* of the last product: of a copy, as it was then; or of what reads A */
+    int32_t line;          /* of that product */
+    int32_t touch_line;    /* of the last touch, */
+    uint32_t touched_in;   /* and how many fences there were before it */
 } held_register;
 
 typedef struct chain {
