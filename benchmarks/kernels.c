@@ -2,7 +2,7 @@
  * shape of two models: promotion every 32 of K beside every 128.
  *
  * Each figure is that of the analytical default (runtime/default.h): nothing is compiled, and every
- * time is modelled. With --table it prints the whole table of docs/kernels/fp8_gemm_modelled.md. */
+ * time is modelled. With --table it prints the whole table. */
 #include "bench/roofline.h"
 #include "benchmarks/rows.h"
 #include "core/problem.h"
@@ -29,15 +29,12 @@ static const int64_t rows_of_a[] = {1, 16, 64, 128, 256, 512, 1024, 2048, 4096, 
 /* From so many rows on a product is bound by multiplying, and the bars stand. */
 #define LARGE 512
 
-/* How much of per-128's speed must be left, from per32.md 2 and 3: one promotion's multiply-adds
- * take as long as its products on H200, a quarter of that on H20. On H20 for each shape; on H200,
- * where per-128 may take wider tiles that happen to divide a shape better, in the geometric mean.
- */
+/* How much of per-128's speed must be left for each shape, from per32.md 2 and 3: one promotion's
+ * multiply-adds take as long as its products on H200, a quarter of that on H20. */
 static const struct {
     const char *gpu;
-    bool each;
     double bars[RECIPES];
-} devices[] = {{"h20", true, {0, 0.95, 0.95}}, {"h200", false, {0, 0.72, 0.78}}};
+} devices[] = {{"h20", {0, 0.95, 0.95}}, {"h200", {0, 0.72, 0.78}}};
 
 /* One shape at one M on one GPU. */
 typedef struct figure {
@@ -181,7 +178,7 @@ static void look_at_model(const templates *t, const gpu *g, const char *name, bo
     llm_close(model);
 }
 
-static void add_rows(json_t *rows, const char *gpu_name, bool each, const double bars[RECIPES],
+static void add_rows(json_t *rows, const char *gpu_name, const double bars[RECIPES],
                      const summary *s)
 {
     char name[128];
@@ -192,11 +189,9 @@ static void add_rows(json_t *rows, const char *gpu_name, bool each, const double
     }
     for (int i = BY_32; i < RECIPES; i++) {
         snprintf(name, sizeof name, "%s %s, mean", gpu_name, recipes[i].name);
-        rows_add(rows, name, exp(s->log_left[i] / (double)s->len), "of per-128",
-                 each ? ROWS_NO_BAR : ROWS_AT_LEAST, bars[i]);
+        rows_add(rows, name, exp(s->log_left[i] / (double)s->len), "of per-128", ROWS_NO_BAR, 0);
         snprintf(name, sizeof name, "%s %s, slowest", gpu_name, recipes[i].name);
-        rows_add(rows, name, s->worst[i], "of per-128", each ? ROWS_AT_LEAST : ROWS_NO_BAR,
-                 bars[i]);
+        rows_add(rows, name, s->worst[i], "of per-128", ROWS_AT_LEAST, bars[i]);
     }
 }
 
@@ -217,7 +212,7 @@ int main(int argc, char **argv)
         for (size_t i = 0; i < ARRAY_LEN(models); i++) {
             look_at_model(t, &g, models[i], table, &s);
         }
-        add_rows(rows, g.slug, devices[d].each, devices[d].bars, &s);
+        add_rows(rows, g.slug, devices[d].bars, &s);
     }
     if (!table) {
         good = rows_print(rows, as_json);
