@@ -11,3 +11,8 @@ hone_run(templates kernels_wide test_templates_kernels LABELS slow TIMEOUT 3600 
 hone_test(templates proof LINK hone_bench SOURCES templates/kernels.c templates/mutants.c templates/proof.c TIMEOUT 600)
 add_dependencies(test_templates_proof hone_emu)
 hone_run(templates proof_wide test_templates_proof LABELS slow TIMEOUT 7200 SET HONE_PROOF_DRAWS=32)
+
+# Machine code of the wgmma product: minutes of NVRTC.
+hone_test(templates static LINK hone_bench SOURCES templates/kernels.c templates/static_cases.c LABELS slow TIMEOUT 3600
+  SET HONE_KERNEL_DRAWS=48)
+add_dependencies(test_templates_static hone-worker)
