@@ -81,6 +81,7 @@ template <ScaleShape S, int Threads, int Ahead> struct ScaleReads {
             return *reinterpret_cast<const u32 *>(line + group / 4 * group_stride);
         }
         u32 word = 0;
+#pragma unroll 1 // rare, and registers are scarce
         for (int g = 0; g < least(4, left); g++) { // batches side by side share words
             word |= read(place(line, group + g)) << 8 * g;
         }
