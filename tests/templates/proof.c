@@ -114,7 +114,8 @@ static void judge(const device *d, const proof_case *c, const plan *p, const inp
                                     .before = before,
                                     .after = written,
                                     .tolerance = p->tolerance,
-                                    .wide = verify_unit_is_wide(d->gpu.facts.arch, p->fraction_bits),
+                                    .wide =
+                                        verify_unit_is_wide(d->gpu.facts.arch, p->fraction_bits),
                                     .ctas_run = 1,
                                     .ctas_total = 1};
     ck_assert_msg(verify_outputs(&request, &compared, &error) == HONE_OK, "%s", error.message);
@@ -162,14 +163,22 @@ bool proof_passes(const kernels *k, const device *d, const proof_case *c, char r
     return result.passed;
 }
 
-void proof_launch(const kernels *k, const device *d, const proof_case *c, const inputs *before,
+compiled *proof_compile(const kernels *k, const device *d, const proof_case *c)
+{
+    plan p;
+
+    return prepare(k, d, c, &p);
+}
+
+void proof_launch(const device *d, const proof_case *c, const compiled *code, const inputs *before,
                   inputs *after)
 {
     verify_result result = {.passed = true};
+    hone_error error = {0};
     plan p;
-    compiled *code = prepare(k, d, c, &p);
 
+    ck_assert_msg(manifest_plan(c->m, c->problem, &d->gpu.facts, c->config, &p, &error) == HONE_OK,
+                  "%s", error.message);
     ck_assert_msg(launch(d, &p, code, before, after, &result) && result.passed, "%s",
                   result.reason);
-    compiled_free(code);
 }

@@ -19,9 +19,12 @@ typedef struct proof_case {
  * legal. */
 bool proof_passes(const kernels *k, const device *d, const proof_case *c, char reason[240]);
 
-/* Launch on given operands and hand over what was written, with no verdict; the test fails when the
+/* The code of a case; one kernel serves every size of its family. The caller frees it. */
+compiled *proof_compile(const kernels *k, const device *d, const proof_case *c);
+
+/* Launch such code on given operands and hand over what was written, with no verdict; the test fails when the
  * launch does. *after is freed by inputs_free_outputs, before `before` is. `kind` is not used. */
-void proof_launch(const kernels *k, const device *d, const proof_case *c, const inputs *before,
+void proof_launch(const device *d, const proof_case *c, const compiled *code, const inputs *before,
                   inputs *after);
 
 #endif

@@ -142,7 +142,9 @@ START_TEST(a_fixed_order_gives_a_row_the_same_bits)
         ck_assert_int_eq(space_open(m, &problem, &ada->gpu.facts, &s, &error), HONE_OK);
         ck_assert_int_eq(space_draw(s, &seed, 0, &c, &found, &uniform, &error), HONE_OK);
         const proof_case one = {.m = m, .source = &source, .problem = &problem, .config = &c};
-        proof_launch(&shared, ada, &one, &part, &after[i]);
+        compiled *code = proof_compile(&shared, ada, &one);
+        proof_launch(ada, &one, code, &part, &after[i]);
+        compiled_free(code);
         ck_assert_msg(memcmp(after[i].image[4], after[0].image[4], part.operand[4].bytes) == 0,
                       "%s: other bits than at m=%d", text, sizes[0]);
         space_close(s);
@@ -150,6 +152,93 @@ START_TEST(a_fixed_order_gives_a_row_the_same_bits)
     for (size_t i = 0; i < ARRAY_LEN(sizes); i++) {
         inputs_free_outputs(&after[i]);
     }
+    inputs_free(&whole);
+}
+END_TEST
+
+/* On Hopper whatever wins for any M must give a row the same bits: configs that share nothing but
+ * the order. */
+static const struct {
+    const char *problem, *config;
+} hopper_fixed[] = {
+#define CONFIG(swap, m, n, rows, columns, chunks, sets, stages, pair, staged, idle)                \
+    "swap=" #swap " block_m=" #m " block_n=" #n " row_groups=" #rows " column_groups=" #columns    \
+    " chunks=" #chunks " sets=" #sets " stages=" #stages " pair=" #pair                            \
+    " split_k=1 raster=1 staged=" #staged " loader_registers=40 residency=1 idle=" #idle
+#define PER_128                                                                                    \
+    "fp8_gemm:m=%d,n=72,k=320,recipe=f32-1x128-128x128,a_scale_layout=row,order=fixed,out=f32"
+#define PER_32 "fp8_gemm:m=%d,n=72,k=320,recipe=ue8m0-1x32-32x32,a_scale_layout=row,order=fixed"
+    {PER_128, CONFIG(0, 128, 128, 2, 1, 1, 1, 4, 0, 1, 1)},
+    {PER_128, CONFIG(1, 16, 64, 1, 1, 1, 1, 6, 0, 0, 0)},
+    {PER_128, CONFIG(0, 64, 64, 1, 1, 1, 1, 3, 2, 0, 0)},
+    {PER_32, CONFIG(0, 128, 128, 2, 1, 1, 2, 4, 0, 1, 1)},
+    {PER_32, CONFIG(1, 8, 128, 2, 1, 1, 2, 8, 0, 0, 0)},
+    {PER_32, CONFIG(1, 64, 64, 1, 1, 1, 1, 3, 1, 1, 1)},
+#undef CONFIG
+};
+enum { MOST_ROWS = 300, CONFIGS_OF_A_FAMILY = 3 };
+
+static hone_problem sized(const char *format, int m)
+{
+    hone_problem problem;
+    hone_error error;
+    char text[256];
+
+    snprintf(text, sizeof text, format, m);
+    ck_assert_msg(hone_problem_parse(text, &problem, &error) == HONE_OK, "%s", error.message);
+    return problem;
+}
+
+/* Every size of one config against `all`, D of MOST_ROWS rows by another config or NULL. */
+static void compare_sizes(size_t which, int step, const inputs *whole, inputs *all)
+{
+    const char *format = hopper_fixed[which].problem;
+    const manifest *m = templates_find(shared.templates, "fp8_gemm/sm90_wgmma");
+    hone_problem problem = sized(format, MOST_ROWS);
+    hone_error error;
+    template_source source;
+    config c;
+
+    ck_assert_int_eq(templates_source(shared.templates, m, &source, &error), HONE_OK);
+    ck_assert_msg(manifest_config_parse(m, hopper_fixed[which].config, &c, &error) == HONE_OK, "%s",
+                  error.message);
+    proof_case one = {.m = m, .source = &source, .problem = &problem, .config = &c};
+    compiled *code = proof_compile(&shared, hopper, &one);
+    for (int rows = MOST_ROWS; rows >= 1; rows -= step) {
+        inputs part, after = {0};
+        problem = sized(format, rows);
+        first_rows(&problem, whole, &part);
+        proof_launch(hopper, &one, code, &part, &after);
+        if (all->len == 0) {
+            *all = after;
+            continue;
+        }
+        ck_assert_msg(memcmp(after.image[4], all->image[4], part.operand[4].bytes) == 0,
+                      "%s: other bits at m=%d", hopper_fixed[which].config, rows);
+        inputs_free_outputs(&after);
+    }
+    compiled_free(code);
+}
+
+START_TEST(hopper_gives_a_row_the_same_bits_for_every_m)
+{
+    const size_t first = (size_t)_i * CONFIGS_OF_A_FAMILY;
+    const char *asked = getenv("HONE_ORDER_STEP");
+    const int step = asked != NULL && atoi(asked) > 0 ? atoi(asked) : 37;
+    const hone_problem problem = sized(hopper_fixed[first].problem, MOST_ROWS);
+    hone_error error;
+    inputs whole = {0}, all = {0};
+
+    if (shared.compiler == NULL) {
+        return;
+    }
+    const manifest *m = kernels_serving(&shared, &problem, &hopper->gpu.facts);
+    ck_assert_str_eq(manifest_name(m), "fp8_gemm/sm90_wgmma"); /* no other unit serves it */
+    ck_assert_int_eq(inputs_make(&problem, INPUTS_NORMAL, 3, &whole, &error), HONE_OK);
+    for (size_t i = 0; i < CONFIGS_OF_A_FAMILY; i++) {
+        compare_sizes(first + i, step, &whole, &all);
+    }
+    inputs_free_outputs(&all);
     inputs_free(&whole);
 }
 END_TEST
@@ -204,6 +293,8 @@ int main(void)
 
     tcase_add_loop_test(tests, configs_agree_with_float64, 0, (int)ARRAY_LEN(problems));
     tcase_add_loop_test(tests, a_fixed_order_gives_a_row_the_same_bits, 0, (int)ARRAY_LEN(fixed));
+    tcase_add_loop_test(tests, hopper_gives_a_row_the_same_bits_for_every_m, 0,
+                        (int)ARRAY_LEN(hopper_fixed) / CONFIGS_OF_A_FAMILY);
     tcase_add_loop_test(tests, a_mutant_is_refused_and_its_original_is_not, 0, (int)mutants_len);
     return kernels_run("templates/proof", tests, setup, teardown);
 }

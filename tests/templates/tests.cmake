@@ -16,3 +16,4 @@ hone_run(templates proof_wide test_templates_proof LABELS slow TIMEOUT 7200 SET 
 hone_test(templates static LINK hone_bench SOURCES templates/kernels.c templates/static_cases.c LABELS slow TIMEOUT 3600
   SET HONE_KERNEL_DRAWS=48)
 add_dependencies(test_templates_static hone-worker)
+hone_run(templates order_of_every_m test_templates_proof LABELS slow TIMEOUT 3600 SET HONE_ORDER_STEP=1)
