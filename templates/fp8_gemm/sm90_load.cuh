@@ -1,0 +1,75 @@
+// sm90_load.cuh - the loading warpgroup of sm90_wgmma: operands by the copy engine, scales by
+// threads, stage after stage.
+#pragma once
+#include "device/tensor_copy.cuh"
+#include "fp8_gemm/sm90_tile.cuh"
+
+// One warp's lane has the engine load the operands of every stage.
+template <Config C>
+__device__ __forceinline__ void load_operands(Ring<C> ring, const Schedule<C> &schedule,
+                                              const TensorMap *rows, const TensorMap *columns)
+{
+    using T = Tile<C>;
+    for (i32 i = schedule.first(); i < schedule.tiles; i += schedule.step()) {
+        const Work w = schedule.at(i);
+#pragma unroll 1
+        for (i32 b = 0; b < w.blocks; b++, ring.advance()) {
+            const u32 to_rows = ring.base + ring.stage * T::kRowBytes;
+            const u32 to_columns = ring.base + T::kColumnsAt + ring.stage * T::kColumnBytes;
+            const i32 k = (w.first + b) * 128, half = schedule.rank;
+            barrier_wait<C.pair != 0>(ring.empty(), ring.parity ^ 1);
+            barrier_arrive_expect(ring.full(), T::kRowBytes + T::kColumnBytes);
+            if constexpr (C.pair == 2) {
+                tensor_load_multicast(to_rows + half * (T::kRowBytes / 2), rows, ring.full(), 3, k,
+                                      w.row + half * (T::kRows / 2), w.batch);
+            } else {
+                tensor_load(to_rows, rows, ring.full(), k, w.row, w.batch);
+            }
+            if constexpr (C.pair == 1) {
+                tensor_load_multicast(to_columns + half * (T::kColumnBytes / 2), columns,
+                                      ring.full(), 3, k, w.column + half * (T::kColumns / 2),
+                                      w.batch);
+            } else {
+                tensor_load(to_columns, columns, ring.full(), k, w.column, w.batch);
+            }
+        }
+    }
+}
+
+// Some warps bring one operand's scales of every stage, reading ahead.
+template <Config C, ScaleShape S, int Threads, int At>
+__device__ __forceinline__ void load_scales(Ring<C> ring, const Schedule<C> &schedule,
+                                            const ScaleSource &source, u8 *shared, u32 thread)
+{
+    constexpr bool kRows = At == Tile<C>::kRowScalesAt;
+    constexpr int kAhead =
+        ScaleReads<S, Threads, 1>::kEach * ScaleReads<S, Threads, 1>::kHeld >= 4 ? 1 : 2;
+    ScaleReads<S, Threads, kAhead> reads;
+    for (i32 i = schedule.first(); i < schedule.tiles; i += schedule.step()) {
+        const Work w = schedule.at(i);
+        reads.open(source, w.batch, kRows ? w.row : w.column, thread);
+#pragma unroll
+        for (int a = 0; a < kAhead; a++) {
+            reads.fetch(a, w.first + a);
+        }
+#pragma unroll 1 // registers are scarce here
+        for (i32 from = 0; from < w.blocks; from += kAhead) {
+#pragma unroll
+            for (int a = 0; a < kAhead; a++) {
+                if (from + a < w.blocks) {
+                    const i32 block = w.first + from + a;
+                    barrier_wait<C.pair != 0>(ring.empty(), ring.parity ^ 1);
+                    reads.store(
+                        reinterpret_cast<float *>(shared + At + ring.stage * ScaleStage<S>::kBytes),
+                        a, block, thread);
+                    __syncwarp();
+                    if (thread % 32 == 0) {
+                        barrier_arrive(ring.full());
+                    }
+                    ring.advance();
+                    reads.fetch(a, block + kAhead);
+                }
+            }
+        }
+    }
+}

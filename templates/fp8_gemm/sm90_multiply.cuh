@@ -1,0 +1,184 @@
+// sm90_multiply.cuh - a multiplying warpgroup of sm90_wgmma: products of a stage, and their
+// promotion to fp32 sums.
+#pragma once
+#include "device/wgmma.cuh"
+#include "fp8_gemm/sm90_tile.cuh"
+
+template <Config C> using Part = float[C.chunk / 8][4];
+template <Config C> using Sums = Part<C>[Tile<C>::kTiles][Tile<C>::kChunks];
+
+// Start the products of a unit: the wgmmas of one promotion interval for a tile of rows and a
+// chunk.
+template <Config C>
+__device__ __forceinline__ void start_unit(Part<C> &part, u64 rows, u64 columns, int unit)
+{
+    using T = Tile<C>;
+    const int interval = unit / (T::kTiles * T::kChunks);
+    const int tile = unit / T::kChunks % T::kTiles, chunk = unit % T::kChunks;
+    const u64 a = rows + ((tile * 64 * 128 + interval * T::kInterval) >> 4);
+    const u64 b = columns + ((chunk * C.chunk * 128 + interval * T::kInterval) >> 4);
+    wgmma_fence();
+    wgmma_multiply<false>(part, a, b);
+#pragma unroll
+    for (int s = 1; s < T::kInterval / 32; s++) {
+        wgmma_multiply<true>(part, a + s * 2, b + s * 2);
+    }
+    wgmma_commit();
+}
+
+// Scales of the rows of this thread for a whole stage: of its upper and lower row of each tile.
+template <Config C> struct RowScales {
+    using T = Tile<C>;
+    static constexpr int kGroups = T::RowScales::kGroups;
+    float upper[T::kTiles][kGroups], lower[T::kTiles][kGroups];
+
+    // `line`: of the warpgroup's first row.
+    __device__ __forceinline__ void load(const float *slot, i32 first_row)
+    {
+        const i32 warp = i32(threadIdx.x) % 128 / 32, lane = i32(threadIdx.x) % 32;
+#pragma unroll
+        for (int t = 0; t < T::kTiles; t++) {
+            const i32 row = first_row + t * 64 + warp * 16 + (T::kRowGran == 1 ? lane / 4 : 0);
+            scales_load(upper[t], slot + row / T::kRowStep * kGroups);
+            if constexpr (T::kRowGran == 1) {
+                scales_load(lower[t], slot + (row + 8) * kGroups);
+            } else {
+#pragma unroll
+                for (int g = 0; g < kGroups; g++) {
+                    lower[t][g] = upper[t][g];
+                }
+            }
+        }
+    }
+};
+
+// sum += row scale * column scale * part. `columns` are the scales of the warpgroup's columns for
+// one group of K: one for each step of columns, or for each column.
+template <Config C>
+__device__ __forceinline__ void promote(Part<C> &sum, const Part<C> &part, float upper, float lower,
+                                        const float *columns, int chunk)
+{
+    using T = Tile<C>;
+#pragma unroll
+    for (int j = 0; j < C.chunk / 8; j++) {
+        float left, right;
+        if constexpr (T::kColumnGran == 1) {
+            const i32 c = chunk * C.chunk + j * 8 + i32(threadIdx.x) % 4 * 2;
+            const float2 pair = *reinterpret_cast<const float2 *>(columns + c);
+            left = pair.x, right = pair.y;
+        } else {
+            left = right = columns[(chunk * C.chunk + j * 8) / T::kColumnStep];
+        }
+        sum[j][0] = fmaf(upper * left, part[j][0], sum[j][0]);
+        sum[j][1] = fmaf(upper * right, part[j][1], sum[j][1]);
+        sum[j][2] = fmaf(lower * left, part[j][2], sum[j][2]);
+        sum[j][3] = fmaf(lower * right, part[j][3], sum[j][3]);
+    }
+}
+
+// A warpgroup's way through the ring.
+template <Config C> struct Multiplier {
+    using T = Tile<C>;
+    static constexpr int kLines = T::kColumnGran == 1 ? 1 : T::kWide / T::kColumnStep;
+    Ring<C> ring;
+    const u8 *shared;
+    i32 row, column; // of the warpgroup in the CTA's tile
+
+    __device__ __forceinline__ u64 rows() const
+    {
+        return wgmma_operand(ring.base + row * 128) + ring.stage * (T::kRowBytes >> 4);
+    }
+
+    __device__ __forceinline__ u64 columns() const
+    {
+        return wgmma_operand(ring.base + T::kColumnsAt + column * 128) +
+               ring.stage * (T::kColumnBytes >> 4);
+    }
+
+    __device__ __forceinline__ const float *slot(int at, int bytes) const
+    {
+        return reinterpret_cast<const float *>(shared + at + ring.stage * bytes);
+    }
+
+    // This warp is done with the stage: in both CTAs where they share loads.
+    __device__ __forceinline__ void release(u32 empty) const
+    {
+        const u32 lane = threadIdx.x % 32;
+        __syncwarp();
+        if constexpr (C.pair != 0) {
+            if (lane < 2) {
+                barrier_arrive_at(empty, lane);
+            }
+        } else if (lane == 0) {
+            barrier_arrive(empty);
+        }
+    }
+
+    // One stage. With two sets the products of unit u + 1 run while unit u is added up, also from
+    // stage to stage: its first unit is started already, and unless it is the last, the next
+    // stage's is started here. A group that runs on over the end of the loop's body must be the
+    // only one (wait 0), or ptxas makes all wgmma wait.
+    template <bool Last>
+    __device__ __forceinline__ void stage(Sums<C> &sum, Part<C> (&part)[C.sets])
+    {
+        const u64 a = rows(), b = columns();
+        const u32 empty = ring.empty();
+        const float *column_slot =
+            slot(T::kColumnScalesAt, T::ColumnScales::kBytes) + column / T::kColumnStep;
+        RowScales<C> scales;
+        scales.load(slot(T::kRowScalesAt, T::RowScales::kBytes), row);
+        ring.advance();
+#pragma unroll
+        for (int u = 0; u < T::kUnits; u++) {
+            const int interval = u / (T::kTiles * T::kChunks), tile = u / T::kChunks % T::kTiles;
+            const int row_group = interval % RowScales<C>::kGroups;
+            const float *from =
+                column_slot + interval % T::ColumnScales::kGroups * T::kColumnScales.lines;
+            float lines[kLines];
+            if constexpr (C.sets == 1) {
+                start_unit<C>(part[0], a, b, u);
+            }
+            if constexpr (T::kColumnGran != 1) {
+                scales_load(lines, from);
+            }
+            wgmma_wait<0>();
+            wgmma_hold(part[u % C.sets]);
+            if constexpr (C.sets == 2) {
+                if (u + 1 < T::kUnits) {
+                    start_unit<C>(part[(u + 1) % 2], a, b, u + 1);
+                } else if (!Last) {
+                    barrier_wait<false>(ring.full(), ring.parity);
+                    start_unit<C>(part[0], rows(), columns(), 0);
+                }
+            }
+            if (u + 1 == T::kUnits && T::kColumnGran != 1) {
+                release(empty);
+            }
+            promote<C>(sum[tile][u % T::kChunks], part[u % C.sets], scales.upper[tile][row_group],
+                       scales.lower[tile][row_group], T::kColumnGran == 1 ? from : lines,
+                       u % T::kChunks);
+        }
+        if constexpr (T::kColumnGran == 1) {
+            release(empty);
+        }
+    }
+
+    __device__ __forceinline__ void tile(Sums<C> &sum, i32 blocks)
+    {
+        Part<C> part[C.sets];
+        if (blocks == 0) {
+            return;
+        }
+        barrier_wait<false>(ring.full(), ring.parity);
+        if constexpr (C.sets == 2) {
+            start_unit<C>(part[0], rows(), columns(), 0);
+        }
+        for (i32 b = 1; b < blocks; b++) {
+            stage<false>(sum, part);
+            if constexpr (C.sets == 1) {
+                barrier_wait<false>(ring.full(), ring.parity);
+            }
+        }
+        stage<true>(sum, part);
+    }
+};

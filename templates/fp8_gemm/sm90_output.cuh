@@ -1,0 +1,103 @@
+// sm90_output.cuh - from a warpgroup's sums to D, in sm90_wgmma: directly, by the copy engine, or
+// through the parts of a cluster that shares K.
+#pragma once
+#include "device/wgmma_output.cuh"
+#include "fp8_gemm/sm90_multiply.cuh"
+
+// D, and where a warpgroup's sums go.
+template <Config C> struct Output {
+    using T = Tile<C>;
+    using Out = typename ElementOf<C.out_f32 ? F32 : BF16>::Type;
+    using Staged = StagedTile<T::kWide, C.swap, C.out_f32>;
+    const TensorMap *map;
+    Out *d;
+    i64 row_stride, batch_stride;
+    i32 m, n;
+    u32 to; // shared address of the warpgroup's staged tiles
+
+    // Tiles of eight columns, the first at (row, column).
+    template <int Tiles>
+    __device__ __forceinline__ void store(const float (&sum)[1][Tiles][4], i32 batch, i32 row,
+                                          i32 column) const
+    {
+        Out *base = d + batch * batch_stride;
+        if constexpr (C.swap) {
+            output_turned<C.accumulate>(sum[0], base, row_stride,
+                                        row + i32(threadIdx.x) % 128 / 32 * 16, column, m, n);
+        } else {
+            output_tile<16, C.accumulate>(sum, base, row_stride,
+                                          row + i32(threadIdx.x) % 128 / 32 * 16, column, m, n);
+        }
+    }
+
+    // Through shared memory. The next tile's products run on while the engine writes.
+    __device__ __forceinline__ void stage(const Sums<C> &sum, i32 batch, i32 row, i32 column) const
+    {
+        const u32 barrier = 1 + threadIdx.x / 128;
+        const bool leader = threadIdx.x % 128 == 0;
+        if (leader) {
+            bulk_wait_read();
+        }
+        named_sync(barrier, 128);
+#pragma unroll
+        for (int i = 0; i < T::kTiles * T::kChunks; i++) {
+            Staged::write(to + i / T::kChunks * Staged::kBytes, sum[i / T::kChunks][i % T::kChunks],
+                          i % T::kChunks * C.chunk);
+        }
+        engine_fence();
+        named_sync(barrier, 128);
+        if (leader) {
+#pragma unroll
+            for (int t = 0; t < T::kTiles; t++) {
+                const i32 r = row + t * 64;
+                Staged::template send<C.accumulate>(
+                    map, to + t * Staged::kBytes, C.swap ? column : r, C.swap ? r : column, batch);
+            }
+            bulk_commit();
+        }
+    }
+
+    __device__ __forceinline__ void all(const Sums<C> &sum, i32 batch, i32 row, i32 column) const
+    {
+        if constexpr (C.staged) {
+            stage(sum, batch, row, column);
+        } else {
+#pragma unroll
+            for (int i = 0; i < T::kTiles * T::kChunks; i++) {
+                store(reinterpret_cast<const float(&)[1][C.chunk / 8][4]>(
+                          sum[i / T::kChunks][i % T::kChunks]),
+                      batch, row + i / T::kChunks * 64, column + i % T::kChunks * C.chunk);
+            }
+        }
+    }
+};
+
+// The CTAs of a cluster hold sums of parts of K: each adds up a share of the tile, in the CTAs'
+// order, and stores it.
+template <Config C>
+__device__ __forceinline__ void add_parts(const Sums<C> &sum, const Output<C> &out, u32 base,
+                                          i32 batch, i32 row, i32 column)
+{
+    using T = Tile<C>;
+    constexpr int kPieces = T::kTiles * T::kWide / 8; // of eight columns, of a thread
+    const u32 mine = base + threadIdx.x * 16;
+    named_sync(8, T::kGroups * 128); // all are done with the stages
+#pragma unroll
+    for (int i = 0; i < kPieces; i++) {
+        const float(&x)[4] =
+            sum[i / (T::kWide / 8)][i % (T::kWide / 8) / (C.chunk / 8)][i % (C.chunk / 8)];
+        shared_store4(mine + i * T::kGroups * 128 * 16, x);
+    }
+    cluster_sync();
+    const i32 rank = i32(cluster_rank());
+    for (i32 i = kPieces * rank / C.split_k; i < kPieces * (rank + 1) / C.split_k; i++) {
+        float total[1][1][4] = {};
+#pragma unroll
+        for (u32 r = 0; r < C.split_k; r++) {
+            const float4 x = cluster_load(mine + i * T::kGroups * 128 * 16, r);
+            total[0][0][0] += x.x, total[0][0][1] += x.y, total[0][0][2] += x.z,
+                total[0][0][3] += x.w;
+        }
+        out.store(total, batch, row + i / (T::kWide / 8) * 64, column + i % (T::kWide / 8) * 8);
+    }
+}

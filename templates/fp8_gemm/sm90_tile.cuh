@@ -1,0 +1,167 @@
+// sm90_tile.cuh - sm90_wgmma's config, and what follows from it: the tile of a CTA, how shared
+// memory and registers are parted, the order of tiles, and the ring of stages.
+#pragma once
+#include "device/barrier.cuh"
+#include "device/scale_stage.cuh"
+
+struct Config {
+    int block_m, block_n;          // CTA tile
+    bool swap;                     // rows are B's
+    int row_groups, column_groups; // warpgroups that multiply, along rows and columns
+    int chunk;                     // columns of one wgmma
+    int sets;                      // partial sums in flight of a warpgroup
+    int stages;                    // K blocks in shared memory
+    int pair;    // two CTAs share a load: 1 that of the columns' operand, 2 of the rows', 0 none
+    int split_k; // CTAs that share a tile along K
+    int raster;  // tile rows that CTAs in flight share, for L2
+    bool staged; // D through shared memory and the copy engine
+    int loader_registers; // of a thread that loads; the others share what is left
+    int residency;        // CTAs of an SM that registers are kept for
+    int a_gran_k, b_gran_mn, b_gran_k;
+    bool a_ue8m0, a_packed, b_ue8m0, b_packed;
+    bool out_f32, accumulate;
+};
+
+template <Config C> struct Tile {
+    static constexpr int kRows = C.swap ? C.block_n : C.block_m;
+    static constexpr int kColumns = C.swap ? C.block_m : C.block_n;
+    static constexpr int kGroups = C.row_groups * C.column_groups; // warpgroups that multiply
+    static constexpr int kThreads = 128 * (kGroups + 1);
+    static constexpr int kCluster = C.split_k > 1 ? C.split_k : C.pair > 0 ? 2 : 1;
+    // Of one warpgroup: tiles of 64 rows, and columns cut into chunks.
+    static constexpr int kTiles = kRows / 64 / C.row_groups;
+    static constexpr int kWide = kColumns / C.column_groups, kChunks = kWide / C.chunk;
+    // A unit is what fills one set: the wgmmas of a promotion interval for one tile and chunk.
+    static constexpr int kInterval = least(C.a_gran_k, C.b_gran_k), kIntervals = 128 / kInterval;
+    static constexpr int kUnits = kIntervals * kTiles * kChunks;
+
+    static constexpr int kRowBytes = kRows * 128, kColumnBytes = kColumns * 128;
+    static constexpr int kRowGran = C.swap ? C.b_gran_mn : 1,
+                         kColumnGran = C.swap ? 1 : C.b_gran_mn;
+    static constexpr int kRowStep = kRowGran == 1 ? 1 : 32;
+    static constexpr int kColumnStep = common_divisor(kWide, kColumnGran);
+    static constexpr ScaleShape kRowScales = {kRows / kRowStep,
+                                              kRowStep,
+                                              kRowGran,
+                                              C.swap ? C.b_gran_k : C.a_gran_k,
+                                              C.swap ? C.b_ue8m0 : C.a_ue8m0,
+                                              C.swap ? C.b_packed : C.a_packed,
+                                              true};
+    static constexpr ScaleShape kColumnScales = {kColumns / kColumnStep,
+                                                 kColumnStep,
+                                                 kColumnGran,
+                                                 C.swap ? C.a_gran_k : C.b_gran_k,
+                                                 C.swap ? C.a_ue8m0 : C.b_ue8m0,
+                                                 C.swap ? C.a_packed : C.b_packed,
+                                                 false};
+    using RowScales = ScaleStage<kRowScales>;
+    using ColumnScales = ScaleStage<kColumnScales>;
+
+    // Shared memory, from its beginning.
+    static constexpr int kColumnsAt = C.stages * kRowBytes;
+    static constexpr int kOutputAt = kColumnsAt + C.stages * kColumnBytes;
+    static constexpr int kOutputBytes = C.staged ? kRows * kColumns * (C.out_f32 ? 4 : 2) : 0;
+    static constexpr int kRowScalesAt = kOutputAt + kOutputBytes;
+    static constexpr int kColumnScalesAt = kRowScalesAt + C.stages * RowScales::kBytes;
+    static constexpr int kBarriersAt = kColumnScalesAt + C.stages * ColumnScales::kBytes;
+    static constexpr int kShared = kBarriersAt + C.stages * 16;
+
+    // Registers of a thread: at entry all alike, then setmaxnreg moves them to those that multiply.
+    static constexpr int kEntry = least(65536 / (kThreads * C.residency) / 8 * 8, 255);
+    static constexpr int kMultiplier =
+        least((kEntry * (kGroups + 1) - C.loader_registers) / kGroups / 8 * 8, 240);
+    static constexpr bool kMoves = kEntry < 232;
+
+    static_assert(kRows % (64 * C.row_groups) == 0, "rows: whole m64 tiles for each warpgroup");
+    static_assert(kColumns % C.column_groups == 0 && kWide % C.chunk == 0 && C.chunk % 8 == 0 &&
+                      C.chunk <= 256,
+                  "chunk: divides a warpgroup's columns, 8 to 256");
+    static_assert(C.sets == 1 || (C.sets == 2 && kUnits % 2 == 0),
+                  "sets: a block's units alternate");
+    static_assert(C.stages >= 2 && C.raster >= 1 && C.residency >= 1, "stages, raster, residency");
+    static_assert(C.pair == 0 || C.split_k == 1, "a cluster shares loads or K, not both");
+    static_assert(C.split_k == 1 || kRows * kColumns * 4 <= kOutputAt,
+                  "partial sums lie where stages were");
+    static_assert(C.a_gran_k % kInterval == 0 && C.b_gran_k % kInterval == 0,
+                  "promotion within one group");
+};
+
+// A tile of D that a cluster makes, and the K blocks that this CTA sums for it.
+struct Work {
+    i32 batch, row, column; // first element that this CTA makes, in rows and columns
+    i32 first, blocks;      // K blocks
+};
+
+template <Config C> struct Schedule {
+    using T = Tile<C>;
+    i32 tiles_m, tiles_n, tiles; // of clusters
+    i32 k_blocks;
+    i32 rank; // of this CTA in its cluster
+
+    static constexpr int kTileRows = T::kRows * (C.pair == 1 ? 2 : 1);
+    static constexpr int kTileColumns = T::kColumns * (C.pair == 2 ? 2 : 1);
+
+    // Each role makes its own: fewer registers live for all of them.
+    static __device__ __forceinline__ Schedule make(i32 m, i32 n, i32 k, i32 batch)
+    {
+        const i32 tiles_m = ceil_div(m, C.swap ? kTileColumns : kTileRows);
+        const i32 tiles_n = ceil_div(n, C.swap ? kTileRows : kTileColumns);
+        return {.tiles_m = tiles_m,
+                .tiles_n = tiles_n,
+                .tiles = tiles_m * tiles_n * batch,
+                .k_blocks = ceil_div(k, 128),
+                .rank = T::kCluster > 1 ? i32(cluster_rank()) : 0};
+    }
+
+    __device__ __forceinline__ i32 first() const
+    {
+        return i32(blockIdx.x) / T::kCluster;
+    }
+
+    __device__ __forceinline__ i32 step() const
+    {
+        return i32(gridDim.x) / T::kCluster;
+    }
+
+    // Runs of `raster` tile rows of D go through all columns, so that CTAs in flight share B.
+    __device__ __forceinline__ Work at(i32 index) const
+    {
+        const i32 b = index / (tiles_m * tiles_n), inside = index % (tiles_m * tiles_n);
+        const i32 run = inside / (C.raster * tiles_n), within = inside % (C.raster * tiles_n);
+        const i32 high = min(C.raster, tiles_m - run * C.raster);
+        const i32 m = run * C.raster + within % high, n = within / high;
+        const i32 part = C.split_k > 1 ? rank : 0;
+        const i32 first = i32(i64(k_blocks) * part / C.split_k);
+        return {.batch = b,
+                .row = (C.swap ? n : m) * kTileRows + (C.pair == 1 ? rank * T::kRows : 0),
+                .column = (C.swap ? m : n) * kTileColumns + (C.pair == 2 ? rank * T::kColumns : 0),
+                .first = first,
+                .blocks = i32(i64(k_blocks) * (part + 1) / C.split_k) - first};
+    }
+};
+
+// The ring of stages: which one is next, and the parity of its phase.
+template <Config C> struct Ring {
+    u32 base; // shared address of the kernel's memory
+    i32 stage = 0;
+    u32 parity = 0;
+
+    __device__ __forceinline__ void advance()
+    {
+        stage++;
+        if (stage == C.stages) {
+            stage = 0;
+            parity ^= 1;
+        }
+    }
+
+    __device__ __forceinline__ u32 full() const
+    {
+        return base + Tile<C>::kBarriersAt + stage * 8;
+    }
+
+    __device__ __forceinline__ u32 empty() const
+    {
+        return full() + C.stages * 8;
+    }
+};
