@@ -33,8 +33,7 @@ hone_status prove_spread(const hone_problem *problem, const plan *p, plan **out,
     const plan_cover *cover = &p->cover;
     const hone_fp8_gemm *gemm = &problem->as.fp8_gemm;
 
-    if (problem->op != HONE_OP_FP8_GEMM || cover->rows <= 0 || cover->columns <= 0 ||
-        cover->ctas <= 0 || l->grid[1] * l->grid[2] != 1) {
+    if (problem->op != HONE_OP_FP8_GEMM || cover->rows == 0 || l->grid[1] * l->grid[2] != 1) {
         return HONE_OK;
     }
     const int64_t tiles = integer_ceil_div(gemm->m, cover->rows) *
@@ -76,8 +75,7 @@ static size_t sample_groups(uint64_t total, size_t wanted, uint64_t seed, uint64
 
 void prove_sample(const plan *p, size_t wanted, uint64_t seed, uint64_t *sample, size_t *len)
 {
-    const uint64_t most = p->cover.rows > 0 && p->cover.ctas > 0 ? (uint64_t)p->cover.ctas : 1;
-    const uint64_t ctas = most * wanted <= PROVE_SAMPLE_MOST ? most : PROVE_SAMPLE_MOST / wanted;
+    const uint64_t ctas = p->cover.rows > 0 ? (uint64_t)p->cover.ctas : 1;
     const uint64_t total = prove_ctas(p) / ctas;
     uint64_t groups[PROVE_SAMPLE_MOST];
 

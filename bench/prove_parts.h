@@ -42,7 +42,7 @@ hone_status prove_launch_once(const prove_buffers *b, const module *m, const pla
                               const prove_launch *how, prove_result *out,
                               hone_emu_counters *counters, hone_error *error);
 
-enum { PROVE_SAMPLE_MOST = 128 }; /* CTAs of a sample */
+enum { PROVE_SAMPLE_MOST = 48 * MANIFEST_MOST_GROUP }; /* CTAs of a sample */
 
 uint64_t prove_ctas(const plan *p);
 /* CTAs of the first launch that are run, whole groups of the plan's cover, `wanted` of them: into

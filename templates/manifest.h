@@ -11,7 +11,8 @@
 #define MANIFEST_MAX_PARAMS    32
 #define MANIFEST_MAX_LAUNCHES  4
 #define MANIFEST_MAX_ARGUMENTS 48
-#define MANIFEST_MAX_MAPS      4 /* tensor maps of a launch */
+#define MANIFEST_MAX_MAPS      4  /* tensor maps of a launch */
+#define MANIFEST_MOST_GROUP    16 /* CTAs that make a tile together */
 
 typedef struct manifest manifest;
 
@@ -32,8 +33,9 @@ typedef enum plan_argument_kind {
 /* A tensor map: the 128 bytes that cuTensorMapEncodeTiled makes at launch. Innermost dimension
  * first; element strides of 1, no interleave, 256 bytes promoted in L2, zeros outside. */
 typedef struct plan_map {
-    int32_t operand;     /* index by hone_operands; -1: the workspace */
-    int32_t type;        /* CUtensorMapDataType */
+    int32_t operand; /* index by hone_operands; -1: the workspace */
+    int32_t type;    /* CUtensorMapDataType */
+    uint32_t element_bytes;
     uint32_t rank;       /* 1..5 */
     uint32_t swizzle;    /* bytes: 0, 32, 64, 128 */
     uint64_t offset;     /* bytes from the operand's beginning */

@@ -160,7 +160,7 @@ static const struct {
 } extents[] = {
     {"grid", {INT32_MAX, 65535, 65535}, INT64_MAX},
     {"block", {1024, 1024, 64}, 1024},
-    {"cluster", {16, 16, 16}, 16},
+    {"cluster", {8, 8, 8}, 8}, /* what every sm_90 takes unasked */
 };
 
 static hone_status extent(const manifest *m, const manifest_formula f[3], size_t which,
@@ -191,13 +191,15 @@ done:
     return status;
 }
 
-static void check_cluster(const manifest_values *values, manifest_geometry *g)
+static void check_cluster(const manifest_launch *launch, const manifest_values *values,
+                          manifest_geometry *g)
 {
     uint32_t product = g->cluster[0] * g->cluster[1] * g->cluster[2];
 
-    if (product > 1 && values->slot[MANIFEST_SLOT_DEVICE] < 90) {
+    if ((product > 1 || g->dependent || launch->maps_len > 0) &&
+        values->slot[MANIFEST_SLOT_DEVICE] < 90) {
         g->fits = false;
-        snprintf(g->why, sizeof g->why, "clusters need sm_90");
+        snprintf(g->why, sizeof g->why, "clusters, tensor maps and dependent launches need sm_90");
     }
     for (int i = 0; i < 3; i++) {
         if (g->fits && g->grid[i] % g->cluster[i] != 0) {
@@ -229,9 +231,9 @@ hone_status manifest_launch_geometry(const manifest *m, const manifest_launch *l
     if (!out->fits) {
         goto done;
     }
-    check_cluster(values, out);
     TRY(manifest_value(m, &launch->dependent, values, 0, &dependent, error));
     out->dependent = dependent != 0;
+    check_cluster(launch, values, out);
     TRY(manifest_value(m, &launch->shared, values, 0, &shared, error));
     if (out->fits && (shared < 0 || shared > most_shared)) {
         out->fits = false;

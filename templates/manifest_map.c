@@ -54,7 +54,8 @@ hone_status manifest_read_map(const manifest_reader *r, const document_node *nod
     manifest_map *map = &launch->maps[launch->maps_len];
 
     if (launch->maps_len == MANIFEST_MAX_MAPS) {
-        return manifest_refuse(r, node, "a launch takes %d tensor maps at most", MANIFEST_MAX_MAPS);
+        return status_set(r->error, HONE_LIMIT, r->m->name, node->line,
+                          "a launch takes %d tensor maps at most", MANIFEST_MAX_MAPS);
     }
     argument->kind = PLAN_MAP;
     argument->map = launch->maps_len++;
@@ -76,38 +77,69 @@ done:
     return status;
 }
 
-/* What cuTensorMapEncodeTiled refuses (CUDA driver API, tensor memory maps). */
-static void check(const plan_map *map, uint32_t element_bytes, char why[MANIFEST_WHY_BYTES])
+uint32_t manifest_map_params(const manifest_map *map)
 {
-    const uint64_t inner = (uint64_t)map->box[0] * element_bytes;
+    uint32_t params = map->type.params | map->swizzle.params | map->offset.params;
 
-    for (uint32_t i = 0; i < map->rank && why[0] == '\0'; i++) {
-        if (map->dims[i] < 1 || map->dims[i] > UINT64_C(1) << 32) {
-            snprintf(why, MANIFEST_WHY_BYTES,
-                     "dimension %u of a tensor map is %" PRIu64 ", outside 1..2^32", i,
-                     map->dims[i]);
-        } else if (map->box[i] < 1 || map->box[i] > 256) {
-            snprintf(why, MANIFEST_WHY_BYTES,
-                     "side %u of a tensor map's box is %" PRIu32 ", outside 1..256", i,
-                     map->box[i]);
-        } else if (i > 0 &&
-                   (map->strides[i - 1] % 16 != 0 || map->strides[i - 1] >= UINT64_C(1) << 40)) {
-            snprintf(why, MANIFEST_WHY_BYTES,
-                     "stride %u of a tensor map is %" PRIu64 " bytes, no multiple of 16 below 2^40",
-                     i, map->strides[i - 1]);
-        }
+    for (uint32_t i = 0; i < map->rank; i++) {
+        params |= map->dims[i].params | map->box[i].params;
+        params |= i > 0 ? map->strides[i - 1].params : 0;
     }
-    if (why[0] == '\0' && (inner % 16 != 0 || (map->swizzle > 0 && inner > map->swizzle))) {
+    return params;
+}
+
+/* What cuTensorMapEncodeTiled refuses (CUDA driver API, tensor memory maps). */
+static void check_box(const plan_map *map, char why[MANIFEST_WHY_BYTES])
+{
+    const uint64_t inner = (uint64_t)map->box[0] * map->element_bytes;
+
+    if (map->swizzle != 0 && map->swizzle != 32 && map->swizzle != 64 && map->swizzle != 128) {
+        snprintf(why, MANIFEST_WHY_BYTES,
+                 "a tensor map's swizzle is %" PRIu32 ", not 0, 32, 64 or 128", map->swizzle);
+    } else if (inner % 16 != 0 || (map->swizzle > 0 && inner > map->swizzle)) {
         snprintf(why, MANIFEST_WHY_BYTES,
                  "a tensor map's box is %" PRIu64
                  " bytes wide: no multiple of 16, or over its swizzle of %" PRIu32,
                  inner, map->swizzle);
-    }
-    if (why[0] == '\0' && map->swizzle != 0 && map->swizzle != 32 && map->swizzle != 64 &&
-        map->swizzle != 128) {
+    } else if (map->offset % 16 != 0) {
         snprintf(why, MANIFEST_WHY_BYTES,
-                 "a tensor map's swizzle is %" PRIu32 ", not 0, 32, 64 or 128", map->swizzle);
+                 "a tensor map begins at byte %" PRIu64 ", no multiple of 16", map->offset);
     }
+}
+
+static void check(const plan_map *map, char why[MANIFEST_WHY_BYTES])
+{
+    for (uint32_t i = 0; i < map->rank && why[0] == '\0'; i++) {
+        if (map->dims[i] < 1 || map->dims[i] > UINT64_C(1) << 32) {
+            snprintf(why, MANIFEST_WHY_BYTES,
+                     "dimension %" PRIu32 " of a tensor map is %" PRIu64 ", outside 1..2^32", i,
+                     map->dims[i]);
+        } else if (map->box[i] < 1 || map->box[i] > 256) {
+            snprintf(why, MANIFEST_WHY_BYTES,
+                     "side %" PRIu32 " of a tensor map's box is %" PRIu32 ", outside 1..256", i,
+                     map->box[i]);
+        } else if (i > 0 &&
+                   (map->strides[i - 1] % 16 != 0 || map->strides[i - 1] >= UINT64_C(1) << 40)) {
+            snprintf(why, MANIFEST_WHY_BYTES,
+                     "stride %" PRIu32 " of a tensor map is %" PRIu64
+                     " bytes, no multiple of 16 below 2^40",
+                     i, map->strides[i - 1]);
+        }
+    }
+    if (why[0] == '\0') {
+        check_box(map, why);
+    }
+}
+
+/* Dimensions are 2^32 and strides 2^40 at most: sums of five products stay below 2^75. */
+bool manifest_map_reaches_past(const plan_map *map, uint64_t bytes)
+{
+    unsigned __int128 end = map->offset + (unsigned __int128)map->dims[0] * map->element_bytes;
+
+    for (uint32_t i = 1; i < map->rank; i++) {
+        end += (unsigned __int128)(map->dims[i] - 1) * map->strides[i - 1];
+    }
+    return end > bytes;
 }
 
 /* Out of range becomes what `check` refuses. */
@@ -122,7 +154,6 @@ hone_status manifest_map_values(const manifest *m, const manifest_map *map, mani
     hone_status status = HONE_OK;
     int64_t value = 0;
     plan_map made = {.rank = map->rank};
-    uint32_t bytes = 0;
 
     why[0] = '\0';
     TRY(manifest_value(m, &map->type, values, 0, &value, error));
@@ -131,7 +162,7 @@ hone_status manifest_map_values(const manifest *m, const manifest_map *map, mani
                           "a tensor map's type is %" PRId64 ", which is no dtype", value);
     }
     made.type = elements[value].type;
-    bytes = elements[value].bytes;
+    made.element_bytes = elements[value].bytes;
     for (uint32_t i = 0; i < map->rank; i++) {
         TRY(manifest_value(m, &map->dims[i], values, 1, &value, error));
         made.dims[i] = (uint64_t)value;
@@ -146,7 +177,7 @@ hone_status manifest_map_values(const manifest *m, const manifest_map *map, mani
     made.swizzle = narrow(value);
     TRY(manifest_value(m, &map->offset, values, 0, &value, error));
     made.offset = (uint64_t)value;
-    check(&made, bytes, why);
+    check(&made, why);
     *out = made;
 done:
     return status;

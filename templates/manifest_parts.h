@@ -137,6 +137,10 @@ typedef struct manifest_geometry {
  * of cuTensorMapEncodeTiled. */
 hone_status manifest_map_values(const manifest *m, const manifest_map *map, manifest_values *values,
                                 plan_map *out, char why[MANIFEST_WHY_BYTES], hone_error *error);
+/* Parameters that it depends on, as bits. */
+uint32_t manifest_map_params(const manifest_map *map);
+/* Whether a map that broke no rule describes more than `bytes` from the operand's beginning. */
+bool manifest_map_reaches_past(const plan_map *map, uint64_t bytes);
 hone_status manifest_launch_geometry(const manifest *m, const manifest_launch *launch,
                                      manifest_values *values, manifest_geometry *out,
                                      hone_error *error);

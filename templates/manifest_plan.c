@@ -62,16 +62,24 @@ static hone_status plan_maps(const manifest *m, const manifest_launch *launch,
         const manifest_map *from = &launch->maps[i];
         char why[MANIFEST_WHY_BYTES];
         uint32_t operand = 0;
+        int64_t bytes = 0;
         TRY(manifest_map_values(m, from, values, &out->maps[i], why, error));
         if (why[0] != '\0') {
             return status_set(error, HONE_LIMIT, m->name, from->line,
                               "%s: %s; the config is not legal here", launch->kernel, why);
         }
         out->maps[i].operand = -1;
+        TRY(manifest_value(m, &m->workspace, values, 0, &bytes, error));
         if (strcmp(from->operand, "workspace") != 0) {
             TRY(plan_operand(m, from->operand, from->line, operands, operands_len, &operand,
                              error));
             out->maps[i].operand = (int32_t)operand;
+            bytes = (int64_t)operands[operand].bytes;
+        }
+        if (bytes < 0 || manifest_map_reaches_past(&out->maps[i], (uint64_t)bytes)) {
+            return status_set(error, HONE_BAD_MANIFEST, m->name, from->line,
+                              "a tensor map reaches past the %lld bytes of %s", (long long)bytes,
+                              from->operand);
         }
     }
     out->maps_len = launch->maps_len;
@@ -142,6 +150,43 @@ done:
     return status;
 }
 
+/* What the verifier is told, held to what it can use. */
+static hone_status plan_claims(const manifest *m, manifest_values *values, plan *out,
+                               hone_error *error)
+{
+    hone_status status = HONE_OK;
+    plan_cover *c = &out->cover;
+    const plan_launch *l = &out->launches[0];
+    const uint64_t ctas = (uint64_t)l->grid[0] * l->grid[1] * l->grid[2];
+    const bool said = m->cover_rows.e != NULL;
+
+    TRY(manifest_value(m, &m->fraction_bits, values, 0, &out->fraction_bits, error));
+    TRY(manifest_value(m, &m->cover_rows, values, 0, &c->rows, error));
+    TRY(manifest_value(m, &m->cover_columns, values, 0, &c->columns, error));
+    TRY(manifest_value(m, &m->cover_ctas, values, 1, &c->ctas, error));
+    if (m->fraction_bits.e != NULL && (out->fraction_bits < 13 || out->fraction_bits > 25)) {
+        return status_set(error, HONE_BAD_MANIFEST, m->name, 0,
+                          "a unit of %lld fraction bits; fp8 units keep 13 to 25",
+                          (long long)out->fraction_bits);
+    }
+    if (said && (c->rows < 1 || c->columns < 1 || c->ctas < 1 || c->ctas > MANIFEST_MOST_GROUP ||
+                 ctas % (uint64_t)c->ctas != 0)) {
+        return status_set(
+            error, HONE_BAD_MANIFEST, m->name, 0,
+            "cover is %lld x %lld by %lld CTAs of %llu: sizes are 1 and more, groups up "
+            "to %d CTAs that divide the grid",
+            (long long)c->rows, (long long)c->columns, (long long)c->ctas, (unsigned long long)ctas,
+            MANIFEST_MOST_GROUP);
+    }
+    if (said && (l->cluster[1] * l->cluster[2] > 1 || (uint32_t)c->ctas % l->cluster[0] != 0)) {
+        return status_set(error, HONE_BAD_MANIFEST, m->name, 0,
+                          "cover's groups of %lld CTAs are no whole clusters along x",
+                          (long long)c->ctas);
+    }
+done:
+    return status;
+}
+
 static hone_status plan_figures(const manifest *m, manifest_values *values, plan *out,
                                 hone_error *error)
 {
@@ -158,10 +203,7 @@ static hone_status plan_figures(const manifest *m, manifest_values *values, plan
     }
     TRY(manifest_value(m, &m->pipeline, values, 1, &out->estimate.stages, error));
     TRY(manifest_value(m, &m->tolerance, values, 0, &tolerance, error));
-    TRY(manifest_value(m, &m->fraction_bits, values, 0, &out->fraction_bits, error));
-    TRY(manifest_value(m, &m->cover_rows, values, 0, &out->cover.rows, error));
-    TRY(manifest_value(m, &m->cover_columns, values, 0, &out->cover.columns, error));
-    TRY(manifest_value(m, &m->cover_ctas, values, 1, &out->cover.ctas, error));
+    TRY(plan_claims(m, values, out, error));
     TRY(manifest_value(m, &m->workspace, values, 0, &bytes, error));
     TRY(manifest_value(m, &m->workspace_zeroed, values, 0, &zeroed, error));
     if (bytes < 0 || tolerance < 0) {

@@ -55,7 +55,7 @@ done:
 
 static uint32_t launch_params(const manifest_launch *launch)
 {
-    uint32_t params = launch->when.params | launch->shared.params;
+    uint32_t params = launch->when.params | launch->shared.params | launch->dependent.params;
 
     for (int i = 0; i < 3; i++) {
         params |= launch->grid[i].params | launch->block[i].params | launch->cluster[i].params;
@@ -63,14 +63,50 @@ static uint32_t launch_params(const manifest_launch *launch)
     return params;
 }
 
+/* A map of a launch that does not take place is not asked. */
+static void add_maps(space *s, const manifest_launch *launch)
+{
+    for (uint32_t i = 0; i < launch->maps_len; i++) {
+        const manifest_map *map = &launch->maps[i];
+        s->checks[s->checks_len] = (space_check){
+            .params = launch->when.params | manifest_map_params(map), .launch = launch, .map = map};
+        s->reasons[s->checks_len++] =
+            (space_reason){"a tensor map that the driver would refuse", map->line, 0};
+    }
+}
+
 static void add_launches(space *s)
 {
     for (uint32_t i = 0; i < s->m->launches_len; i++) {
         const manifest_launch *launch = &s->m->launches[i];
+        add_maps(s, launch);
         s->checks[s->checks_len] = (space_check){.params = launch_params(launch), .launch = launch};
         s->reasons[s->checks_len++] = (space_reason){
             "grid, block, cluster or shared memory past the device's limits", launch->line, 0};
     }
+}
+
+static hone_status launch_holds(const space *s, const space_check *c, manifest_values *values,
+                                bool *holds, hone_error *error)
+{
+    hone_status status = HONE_OK;
+    char why[MANIFEST_WHY_BYTES] = "";
+    manifest_geometry g;
+    plan_map map;
+    int64_t active = 1;
+
+    if (c->map == NULL) {
+        TRY(manifest_launch_geometry(s->m, c->launch, values, &g, error));
+        *holds = g.fits;
+        goto done;
+    }
+    TRY(manifest_value(s->m, &c->launch->when, values, 1, &active, error));
+    if (active != 0) {
+        TRY(manifest_map_values(s->m, c->map, values, &map, why, error));
+    }
+    *holds = why[0] == '\0';
+done:
+    return status;
 }
 
 hone_status space_check_now(space *s, uint32_t check, manifest_values *values, bool *holds,
@@ -79,12 +115,10 @@ hone_status space_check_now(space *s, uint32_t check, manifest_values *values, b
     hone_status status = HONE_OK;
     const space_check *c = &s->checks[check];
     int64_t value = 0;
-    manifest_geometry g;
 
     if (c->launch != NULL) {
         values->lets = 0;
-        TRY(manifest_launch_geometry(s->m, c->launch, values, &g, error));
-        *holds = g.fits;
+        TRY(launch_holds(s, c, values, holds, error));
         goto done;
     }
     for (uint64_t missing = c->lets; missing != 0; missing &= missing - 1) {

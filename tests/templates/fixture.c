@@ -31,17 +31,22 @@ hone_problem fixture_problem(const char *text)
 
 manifest *fixture_manifest(const char *params, const char *more)
 {
+    return fixture_manifest_launch(params, more, "    arguments: []\n");
+}
+
+manifest *fixture_manifest_launch(const char *params, const char *more, const char *launch)
+{
     manifest *m = NULL;
     hone_error error = {0};
-    size_t capacity = strlen(params) + strlen(more) + 512;
+    size_t capacity = strlen(params) + strlen(more) + strlen(launch) + 512;
     char *text = malloc(capacity);
 
     ck_assert_ptr_nonnull(text);
     snprintf(text, capacity,
              "schema: 1\nop: fp8_gemm\nsource: t/t.cu\nparams:\n%s\n%s\nconfig: {}\n"
-             "launches:\n  - kernel: k\n    grid: [1]\n    block: [32]\n    arguments: []\n"
+             "launches:\n  - kernel: k\n    grid: [1]\n    block: [32]\n%s"
              "tolerance: 36\n",
-             params, more);
+             params, more, launch);
     ck_assert_msg(manifest_parse("t", text, strlen(text), &m, &error) == HONE_OK, "line %d: %s\n%s",
                   error.line, error.message, text);
     free(text);

@@ -13,5 +13,7 @@ hone_problem fixture_problem(const char *text);
 
 /* A whole manifest: `params` and `more` stand in place of `params:` and what may follow it. */
 manifest *fixture_manifest(const char *params, const char *more);
+/* The same with lines of the launch, such as "    arguments: []\n", in place of no arguments. */
+manifest *fixture_manifest_launch(const char *params, const char *more, const char *launch);
 
 #endif

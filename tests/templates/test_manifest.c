@@ -38,6 +38,10 @@ static const char *const base[] = {
     /* 26 */ "tolerance: 36",
 };
 
+/* Line 22 with a tensor map. */
+#define MAP(operand, keys) "    arguments: [{tensor_map: " operand ", " keys "}]"
+#define GOOD_MAP           "type: e4m3, dims: [k, m], strides: [k], box: [128, block_m], swizzle: 128"
+
 /* The base with one line replaced (0: none). */
 static char *write_base(int line, const char *instead)
 {
@@ -127,6 +131,30 @@ static const struct {
     {"an unknown estimate", 25, "estimate: {flops: 1}", HONE_BAD_MANIFEST, 25},
     {"a tolerance that is a map", 26, "tolerance: {}", HONE_BAD_MANIFEST, 26},
     {"no tolerance", 26, "", HONE_BAD_MANIFEST, 1},
+    {"a tensor map without a type", 22, MAP("a", "dims: [k], box: [128]"), HONE_BAD_MANIFEST, 22},
+    {"a tensor map without dimensions", 22, MAP("a", "type: e4m3, box: [128]"), HONE_BAD_MANIFEST,
+     22},
+    {"a tensor map of six", 22,
+     MAP("a",
+         "type: e4m3, dims: [1, 1, 1, 1, 1, 1], strides: [16, 16, 16, 16, 16], box: [16, 1, 1, "
+         "1, 1, 1]"),
+     HONE_LIMIT, 22},
+    {"a tensor map with a stride too many", 22,
+     MAP("a", "type: e4m3, dims: [k], strides: [k], box: [128]"), HONE_BAD_MANIFEST, 22},
+    {"a tensor map without strides", 22, MAP("a", "type: e4m3, dims: [k, m], box: [128, 64]"),
+     HONE_BAD_MANIFEST, 22},
+    {"a tensor map with a box of one", 22,
+     MAP("a", "type: e4m3, dims: [k, m], strides: [k], box: [128]"), HONE_BAD_MANIFEST, 22},
+    {"a tensor map with another key", 22, MAP("a", "type: e4m3, dims: [k], box: [128], fill: 1"),
+     HONE_BAD_MANIFEST, 22},
+    {"a tensor map of a shell word", 22, MAP("\"a;b\"", "type: e4m3, dims: [k], box: [128]"),
+     HONE_BAD_MANIFEST, 22},
+    {"fraction bits that are a list", 26, "tolerance: 36\nfraction_bits: [13]", HONE_BAD_MANIFEST,
+     27},
+    {"a cover without columns", 26, "tolerance: 36\ncover: {rows: 1, ctas: 1}", HONE_BAD_MANIFEST,
+     27},
+    {"a cover with another key", 26, "tolerance: 36\ncover: {rows: 1, columns: 1, tiles: 1}",
+     HONE_BAD_MANIFEST, 27},
     {"a number past 64 bits", 26, "tolerance: 99999999999999999999", HONE_OVERFLOW, 26},
 };
 
@@ -177,6 +205,8 @@ static const struct {
     {"brackets past the depth", 7, "  block_n: ", "[", 40, "", HONE_LIMIT},
     {"5 launches", 17, "launches:\n", "  - {kernel: k, grid: [1], block: [1], arguments: []}\n", 4,
      "", HONE_LIMIT},
+    {"9 tensor maps", 22, "    arguments:\n",
+     "      - {tensor_map: a, type: e4m3, dims: [k], box: [128]}\n", 9, "", HONE_LIMIT},
 };
 
 START_TEST(sizes_are_bounded)
@@ -277,6 +307,69 @@ static const struct {
      HONE_BAD_MANIFEST},
     {"no launch that holds", 21, "    when: m < 0", true, HONE_OK, HONE_BAD_MANIFEST},
     {"negative workspace", 23, "workspace: {bytes: 0 - 1}", true, HONE_OK, HONE_BAD_MANIFEST},
+    {"a tensor map", 22, MAP("a", GOOD_MAP), true, HONE_OK, HONE_OK},
+    {"a tensor map in the workspace", 22,
+     MAP("workspace", "type: f32, dims: [m / 4, 2], strides: [512], box: [32, 2], offset: 256"),
+     true, HONE_OK, HONE_OK},
+    {"a tensor map of nothing", 22,
+     MAP("a", "type: e4m3, dims: [k - 256, m], strides: [k], box: [128, 64]"), false, HONE_OK,
+     HONE_LIMIT},
+    {"a type that is none", 22, MAP("a", "type: 99, dims: [k], box: [128]"), false,
+     HONE_BAD_MANIFEST, HONE_BAD_MANIFEST},
+    {"fewer than no elements", 22,
+     MAP("a", "type: e4m3, dims: [k - 257, m], strides: [k], box: [128, 64]"), false, HONE_OK,
+     HONE_LIMIT},
+    {"2^32 elements and one", 22,
+     MAP("a", "type: e4m3, dims: [pow2(32) + 1, m], strides: [0], box: [128, 64]"), false, HONE_OK,
+     HONE_LIMIT},
+    {"a stride of 8", 22, MAP("a", "type: e4m3, dims: [8, m], strides: [8], box: [128, 64]"), false,
+     HONE_OK, HONE_LIMIT},
+    {"a stride of 2^40", 22,
+     MAP("a", "type: e4m3, dims: [k, 1], strides: [pow2(40)], box: [128, 1]"), false, HONE_OK,
+     HONE_LIMIT},
+    {"the longest stride", 22,
+     MAP("a", "type: e4m3, dims: [k, 1], strides: [pow2(40) - 16], box: [128, 1]"), true, HONE_OK,
+     HONE_OK},
+    {"a box of 257", 22, MAP("a", "type: e4m3, dims: [k, m], strides: [k], box: [128, 257]"), false,
+     HONE_OK, HONE_LIMIT},
+    {"a box of 256", 22, MAP("a", "type: e4m3, dims: [k, m], strides: [k], box: [256, 256]"), true,
+     HONE_OK, HONE_OK},
+    {"a box of none", 22, MAP("a", "type: e4m3, dims: [k, m], strides: [k], box: [128, 0]"), false,
+     HONE_OK, HONE_LIMIT},
+    {"a box of 8 bytes", 22, MAP("a", "type: e4m3, dims: [k, m], strides: [k], box: [8, 8]"), false,
+     HONE_OK, HONE_LIMIT},
+    {"a box past its swizzle", 22,
+     MAP("a", "type: bf16, dims: [k / 2, m], strides: [k], box: [64, 8], swizzle: 64"), false,
+     HONE_OK, HONE_LIMIT},
+    {"a swizzle of 16", 22,
+     MAP("a", "type: e4m3, dims: [k, m], strides: [k], box: [16, 8], swizzle: 16"), false, HONE_OK,
+     HONE_LIMIT},
+    {"an offset of 8", 22, MAP("a", "type: e4m3, dims: [k], box: [128], offset: 8"), false, HONE_OK,
+     HONE_LIMIT},
+    {"a row past the operand", 22,
+     MAP("a", "type: e4m3, dims: [k, m + 1], strides: [k], box: [128, 64]"), true, HONE_OK,
+     HONE_BAD_MANIFEST},
+    {"an offset past the operand", 22, MAP("a", "type: e4m3, dims: [k], box: [128], offset: m * k"),
+     true, HONE_OK, HONE_BAD_MANIFEST},
+    {"a row past the workspace", 22,
+     MAP("workspace", "type: f32, dims: [m], box: [32], offset: 16"), true, HONE_OK,
+     HONE_BAD_MANIFEST},
+    {"a tensor map of an operand that is not there", 22,
+     MAP("nothing", "type: e4m3, dims: [k], box: [128]"), true, HONE_OK, HONE_BAD_MANIFEST},
+    {"a dependent launch", 21, "    dependent: m > 1", true, HONE_OK, HONE_OK},
+    {"13 fraction bits", 26, "tolerance: 36\nfraction_bits: 13", true, HONE_OK, HONE_OK},
+    {"12 fraction bits", 26, "tolerance: 36\nfraction_bits: 12", true, HONE_OK, HONE_BAD_MANIFEST},
+    {"26 fraction bits", 26, "tolerance: 36\nfraction_bits: 26", true, HONE_OK, HONE_BAD_MANIFEST},
+    {"a cover", 26, "tolerance: 36\ncover: {rows: block_m, columns: block_n, ctas: 4}", true,
+     HONE_OK, HONE_OK},
+    {"a cover of groups that do not divide the grid", 26,
+     "tolerance: 36\ncover: {rows: block_m, columns: block_n, ctas: 3}", true, HONE_OK,
+     HONE_BAD_MANIFEST},
+    {"a cover of tiles of no size", 26, "tolerance: 36\ncover: {rows: 0, columns: 1, ctas: 1}",
+     true, HONE_OK, HONE_BAD_MANIFEST},
+    {"a cover of clusters that are no run", 22,
+     "    arguments: []\n    cluster: [1, 2]\ncover: {rows: 64, columns: 64, ctas: 2}", true,
+     HONE_OK, HONE_BAD_MANIFEST},
     {"a workspace zeroed in part", 23, "workspace: {bytes: 4 * m, zeroed: 4 * m}", true, HONE_OK,
      HONE_OK},
     {"more zeroed than there is", 23, "workspace: {bytes: 4 * m, zeroed: 4 * m + 1}", true, HONE_OK,
@@ -307,6 +400,68 @@ START_TEST(limits_of_the_device_decide_what_is_legal)
                   "%s: %s", planned[_i].name, error.message);
     manifest_free(m);
     free(p);
+}
+END_TEST
+
+START_TEST(a_plan_holds_its_tensor_maps_and_what_its_groups_cover)
+{
+    manifest *m = NULL;
+    hone_error error = {0};
+    plan *p = calloc(1, sizeof *p);
+    hone_problem problem = fixture_problem("fp8_gemm:m=100,n=320,k=256,recipe=f32-1x128-128x128");
+    device_facts device = fixture_device();
+    config c = {4, {32, 64, 2, 0}};
+
+    ck_assert_msg(
+        parse(22,
+              "    dependent: 1\n"
+              "    arguments:\n"
+              "      - {scalar: m, type: i32}\n"
+              "      - {tensor_map: b, type: e4m3, dims: [k, n], strides: [k], box: [128, "
+              "64], swizzle: 128}\n"
+              "      - {tensor_map: workspace, type: f32, dims: [4, 5], strides: [32], "
+              "box: [4, 1], offset: 16}\n"
+              "fraction_bits: 25\n"
+              "cover: {rows: 2 * block_m, columns: block_n, ctas: 2}",
+              &m, &error) == HONE_OK,
+        "%d: %s", error.line, error.message);
+    ck_assert_msg(manifest_plan(m, &problem, &device, &c, p, &error) == HONE_OK, "%s",
+                  error.message);
+    const plan_launch *l = &p->launches[0];
+    ck_assert(l->dependent);
+    ck_assert_uint_eq(l->arguments_len, 3);
+    ck_assert_uint_eq(l->maps_len, 2);
+    ck_assert_int_eq(l->arguments[1].kind, PLAN_MAP);
+    ck_assert_int_eq(l->arguments[1].value, 0);
+    ck_assert_int_eq(l->arguments[2].value, 1);
+    const plan_map b = l->maps[0], space = l->maps[1];
+    ck_assert(b.operand == 2 && b.type == 0 && b.rank == 2);
+    ck_assert(b.dims[0] == 256 && b.dims[1] == 320 && b.strides[0] == 256 && b.offset == 0);
+    ck_assert(b.box[0] == 128 && b.box[1] == 64 && b.swizzle == 128);
+    ck_assert(space.operand == -1 && space.type == 7 && space.offset == 16);
+    ck_assert(space.strides[0] == 32 && space.swizzle == 0);
+    ck_assert_int_eq(p->fraction_bits, 25);
+    ck_assert(p->cover.rows == 64 && p->cover.columns == 64 && p->cover.ctas == 2);
+    manifest_free(m);
+    free(p);
+}
+END_TEST
+
+START_TEST(a_tensor_map_needs_sm_90)
+{
+    manifest *m = NULL;
+    hone_error error = {0};
+    hone_problem problem = fixture_problem("fp8_gemm:m=256,n=256,k=256,recipe=f32-1x128-128x128");
+    device_facts device = fixture_device();
+    config c = {4, {64, 64, 2, 0}};
+    bool legal = true;
+    char why[160] = "";
+
+    ck_assert_int_eq(parse(22, MAP("a", GOOD_MAP), &m, &error), HONE_OK);
+    device.arch = 89;
+    ck_assert_int_eq(manifest_legal(m, &problem, &device, &c, &legal, why, &error), HONE_OK);
+    ck_assert(!legal && strstr(why, "sm_90") != NULL);
+    manifest_free(m);
 }
 END_TEST
 
@@ -400,6 +555,8 @@ int main(void)
     tcase_add_test(tests, a_plan_holds_what_the_manifest_says);
     tcase_add_loop_test(tests, limits_of_the_device_decide_what_is_legal, 0,
                         (int)ARRAY_LEN(planned));
+    tcase_add_test(tests, a_plan_holds_its_tensor_maps_and_what_its_groups_cover);
+    tcase_add_test(tests, a_tensor_map_needs_sm_90);
     tcase_add_test(tests, when_says_which_rule_refuses_a_device);
     tcase_add_loop_test(tests, a_config_is_read_back_only_from_listed_values, 0,
                         (int)ARRAY_LEN(configs));

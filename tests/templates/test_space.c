@@ -82,7 +82,28 @@ static uint64_t brute(const manifest *m, uint64_t *sum)
     return count;
 }
 
-/* A few parameters, `let`s over them, and rules over both: every kind of check that a space has. */
+/* Tensor maps of a launch that may not take place, over up to three parameters. */
+static void random_maps(char *text, uint32_t params_len, uint32_t lets_len)
+{
+    size_t used = 0;
+
+    if (pick(2) == 0) {
+        used += (size_t)sprintf(text, "    when: p%u != %u\n", pick(params_len), pick(4));
+    }
+    used += (size_t)sprintf(text + used, "    arguments:\n");
+    for (uint32_t n = 1 + pick(3); n > 0; n--) {
+        used +=
+            (size_t)sprintf(text + used,
+                            "      - {tensor_map: a, type: e4m3, dims: [\"k - 400 * (p%u > %u)\", "
+                            "m], strides: [\"k + 8 * (p%u %% 2)\"], box: [\"p%u * 16\", "
+                            "\"1 + 100 * l%u\"], swizzle: \"p%u > 2 ? 128 : 0\"}\n",
+                            pick(params_len), 4 + pick(9), pick(2) == 0 ? 0 : pick(params_len),
+                            pick(params_len), pick(lets_len), pick(params_len));
+    }
+}
+
+/* A few parameters, `let`s over them, rules over both, and tensor maps: every kind of check that a
+ * space has. */
 static manifest *random_manifest(void)
 {
     static const char *const rules[] = {
@@ -98,7 +119,7 @@ static manifest *random_manifest(void)
         "p%u == 0 || 12 / p%u > 1",
         "max(p%u, p%u) - min(p%u, 3) < 5",
     };
-    char params[2048], more[4096];
+    char params[2048], more[4096], launch[1024] = "    arguments: []\n";
     size_t used = 0;
     uint32_t params_len = 1 + pick(6), lets_len = 1 + pick(3), rules_len = 1 + pick(7);
 
@@ -139,7 +160,10 @@ static manifest *random_manifest(void)
         more[used++] = '\n';
     }
     more[used] = '\0';
-    return fixture_manifest(params, more);
+    if (pick(3) == 0) {
+        random_maps(launch, params_len, lets_len);
+    }
+    return fixture_manifest_launch(params, more, launch);
 }
 
 static uint64_t walk(space *s, uint64_t *sum)
