@@ -180,10 +180,10 @@ static hone_status consider_beside(ranking *r, const manifest *m, const config *
     for (uint32_t p = 0; p < centre->len; p++) {
         const int64_t *values = NULL;
         uint32_t len = manifest_param_values(m, p, &values);
-        for (uint32_t v = 0; v<len && * left> 0; v++) {
+        for (uint32_t v = 0; v < len; v++) {
             config c = *centre;
             c.value[p] = values[v];
-            if (c.value[p] == centre->value[p]) {
+            if (*left == 0 || c.value[p] == centre->value[p]) {
                 continue;
             }
             TRY(manifest_legal(m, r->problem, &r->g->facts, &c, &legal, NULL, error));
@@ -301,5 +301,33 @@ done:
     free(r.scratch);
     free(r.pool.items);
     free(r.all.items);
+    return status;
+}
+
+hone_status default_judge(const manifest *m, const config *c, const hone_problem *problem,
+                          const gpu *g, default_choice *out, bool *fits, hone_error *error)
+{
+    hone_status status = HONE_OK;
+    best_list one = {.items = out, .capacity = 1};
+    default_choice none;
+    ranking r = {.problem = problem, .g = g, .all = one, .pool = {&none, 1, 0}};
+    bool legal = manifest_op(m) == problem->op;
+
+    if (legal) {
+        TRY(manifest_serves(m, problem, &g->facts, &legal, NULL, error));
+    }
+    if (legal) {
+        TRY(manifest_legal(m, problem, &g->facts, c, &legal, NULL, error));
+    }
+    if (legal) {
+        r.scratch = malloc(sizeof *r.scratch);
+        if (r.scratch == NULL) {
+            return status_set(error, HONE_NO_MEMORY, NULL, 0, "a plan");
+        }
+        TRY(consider(&r, m, c, error));
+    }
+    *fits = r.all.len == 1;
+done:
+    free(r.scratch);
     return status;
 }

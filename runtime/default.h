@@ -29,4 +29,9 @@ hone_status default_rank(const templates *t, const hone_problem *problem, const 
                          uint64_t budget, default_choice *out, size_t capacity, size_t *count,
                          uint64_t *legal, hone_error *error);
 
+/* What the ranking would say of one candidate: *out and *fits. *fits is false, and *out as it was,
+ * where the candidate is not legal for the problem, or not one block fits. Thread-safe. */
+hone_status default_judge(const manifest *m, const config *c, const hone_problem *problem,
+                          const gpu *g, default_choice *out, bool *fits, hone_error *error);
+
 #endif

@@ -6,6 +6,7 @@
 #include "runtime/default.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 /* With no budget everything is ranked, which takes as long as there are configs. */
 #define RANKED_MAX 65536u
@@ -13,6 +14,8 @@
 #define POOL_MAX 256u
 /* Times that the model cannot tell apart: its own error is larger. */
 static const double alike = 1.10;
+/* Slower than this many times the best, another problem's candidate is not looked at again. */
+#define WORTH_JOINING 1.5
 /* Parameters in which two candidates must differ to count as different ideas. */
 enum { DIFFERENT = 3 };
 
@@ -25,25 +28,59 @@ typedef struct modelled {
     size_t ranked_len, proposed, wanted;
 } modelled;
 
+/* What other problems have compiled competes here too, in its place by modelled time: a large space
+ * is drawn, and two problems draw little alike. The first stays the analytical default. */
+static hone_status add_known(modelled *s, const strategy_problem *p, hone_error *error)
+{
+    hone_status status = HONE_OK;
+    const double limit = s->ranked[0].ns * WORTH_JOINING;
+
+    for (size_t i = 0; i < p->known->len; i++) {
+        const candidate *c = &p->known->items[i];
+        default_choice judged = {.m = NULL};
+        bool fits = false, ranked_too = false;
+        TRY(default_judge(c->m, &c->config, p->problem, p->gpu, &judged, &fits, error));
+        fits = fits && judged.ns <= limit;
+        for (size_t k = 0; k < s->ranked_len && fits && !ranked_too; k++) {
+            ranked_too = s->ranked[k].m == c->m &&
+                         memcmp(&s->ranked[k].config, &c->config, sizeof c->config) == 0;
+        }
+        if (!fits || ranked_too) {
+            continue;
+        }
+        size_t at = s->ranked_len++;
+        for (; at > 1 && s->ranked[at - 1].ns > judged.ns; at--) {
+            s->ranked[at] = s->ranked[at - 1];
+        }
+        s->ranked[at] = judged;
+    }
+done:
+    return status;
+}
+
 static hone_status start(void *state, const strategy_problem *p, hone_error *error)
 {
     hone_status status = HONE_OK;
     modelled *s = state;
     uint64_t randoms = p->budget / 10 + (p->budget % 10 != 0);
     size_t capacity = p->budget == 0 ? RANKED_MAX : POOL_MAX;
+    const size_t known = p->known != NULL && p->budget > 1 ? p->known->len : 0;
 
     s->p = p;
     /* One in ten is random, but a budget of one is the default alone. */
     s->wanted = p->budget > 1 ? (size_t)(p->budget - randoms) : 1;
     capacity = s->wanted > capacity ? s->wanted : capacity;
-    s->ranked = calloc(capacity, sizeof *s->ranked);
-    s->distance = calloc(capacity, sizeof *s->distance);
+    s->ranked = calloc(capacity + known, sizeof *s->ranked);
+    s->distance = calloc(capacity + known, sizeof *s->distance);
     if (s->ranked == NULL || s->distance == NULL) {
         return status_set(error, HONE_NO_MEMORY, "model", 0, "a ranking of %zu", capacity);
     }
     TRY(random_pool_open(p, &s->pool, error));
     TRY(default_rank(p->templates, p->problem, p->gpu, p->budget == 0 ? RANKED_MAX : 0, s->ranked,
                      capacity, &s->ranked_len, NULL, error));
+    if (known > 0 && s->ranked_len > 0) {
+        TRY(add_known(s, p, error));
+    }
     s->wanted = p->budget == 0 ? s->ranked_len : s->wanted;
     for (size_t i = 0; i < s->ranked_len; i++) {
         s->distance[i] = UINT32_MAX;
