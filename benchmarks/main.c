@@ -27,6 +27,7 @@ static const struct {
     {"sweep", "a sweep's overhead over bare NVRTC"},
     {"emulator", "speed of the emulated GPU"},
     {"kernels", "modelled fp8 products of two models on Hopper"},
+    {"sass", "what the loops of Hopper's fp8 product issue"},
 };
 #define BENCHMARKS_LEN (sizeof benchmarks / sizeof benchmarks[0])
 
