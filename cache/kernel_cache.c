@@ -313,8 +313,8 @@ done:
     return status;
 }
 
-static hone_status put_locked(kernel_cache *c, const uint8_t key[DIGEST_BYTES],
-                              const uint8_t *packed, size_t len, hone_error *error)
+static hone_status put_once(kernel_cache *c, const uint8_t key[DIGEST_BYTES],
+                            const uint8_t *packed, size_t len, hone_error *error)
 {
     hone_status status = HONE_OK;
     bool begun = false;
@@ -331,8 +331,18 @@ done:
     if (begun) {
         sqlite3_exec(database_handle(c->file), "ROLLBACK", NULL, NULL, NULL);
     }
+    return status;
+}
+
+/* Damage that only a write meets costs what was kept, not what is to be kept. */
+static hone_status put_locked(kernel_cache *c, const uint8_t key[DIGEST_BYTES],
+                              const uint8_t *packed, size_t len, hone_error *error)
+{
+    hone_status status = put_once(c, key, packed, len, error);
+
     if (is_broken(status)) {
         heal(c);
+        status = put_once(c, key, packed, len, error);
     }
     return status;
 }
