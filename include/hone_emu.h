@@ -8,7 +8,7 @@
 
 #include "include/hone.h"
 
-#define HONE_EMU_VERSION 3
+#define HONE_EMU_VERSION 4
 
 typedef enum hone_emu_arithmetic {
     HONE_EMU_EXACT = 1, /* tensor products summed exactly, rounded once to fp32 */
@@ -78,7 +78,8 @@ typedef enum hone_emu_timing {
     X(tma_store_bytes, "bytes of bulk and tensor copies to global memory")                         \
     X(barriers, "arrivals of warps at barriers")                                                   \
     X(mbarrier_arrivals, "arrivals at mbarriers")                                                  \
-    X(waits, "waits of warps at mbarriers: try_wait, test_wait that had to come back")
+    X(waits, "waits of warps at mbarriers: try_wait, test_wait that had to come back")             \
+    X(polls, "looks of warps at mbarriers that were in vain")
 
 /* What one launch did. Counts cover the CTAs that ran; `ctas_total` is the grid. Every field is a
  * uint64_t, so that counters are also a list of HONE_EMU_COUNTERS_LEN of them. */

@@ -228,6 +228,7 @@ void exec_mbarrier_wait(warp *w, const instruction *i, uint32_t mask)
     }
     /* looking again is the same wait */
     w->run->counters.waits += passed != mask && !(w->in_vain && w->polling == i);
+    w->run->counters.polls += passed != mask;
     w->in_vain = passed != mask;
     if (passed != mask) {
         w->polling = i;

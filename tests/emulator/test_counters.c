@@ -217,6 +217,7 @@ static const struct {
       {FIELD(tma_store_bytes), 0},
       {FIELD(mbarrier_arrivals), 1},
       {FIELD(waits), 0},
+      {FIELD(polls), 0},
       {FIELD(unique_lines), 4},
       {FIELD(global_sectors), 16},
       {FIELD(global_requests), 0}},
@@ -268,11 +269,28 @@ START_TEST(engines_count_alike_whenever_they_work)
 }
 END_TEST
 
+/* How often a waiting warp looks is the schedule's; each look in vain is a turn of a loop of two.
+ */
+START_TEST(looks_in_vain_explain_a_late_copy_s_instructions)
+{
+    counters_bench early, late;
+
+    counters_bench_run(&early, BULK, 32, HONE_EMU_AT_ISSUE);
+    counters_bench_run(&late, BULK, 32, HONE_EMU_LATEST);
+    ck_assert_uint_ge(late.b.counters.polls, 1);
+    ck_assert_uint_eq(late.b.counters.warp_instructions,
+                      early.b.counters.warp_instructions + 2 * late.b.counters.polls);
+    counters_bench_close(&early);
+    counters_bench_close(&late);
+}
+END_TEST
+
 int main(void)
 {
     TCase *tests = tcase_create("counters");
 
     tcase_add_loop_test(tests, counters_are_those_worked_out_by_hand, 0, (int)ARRAY_LEN(kernels));
     tcase_add_loop_test(tests, engines_count_alike_whenever_they_work, 0, (int)ARRAY_LEN(engines));
+    tcase_add_test(tests, looks_in_vain_explain_a_late_copy_s_instructions);
     return suite_run_here("emulator/counters", tests);
 }
