@@ -1,5 +1,6 @@
 hone_test(templates expression LINK hone_templates)
-hone_test(templates manifest LINK hone_templates SOURCES templates/fixture.c)
+hone_test(templates manifest LINK hone_templates SOURCES templates/fixture.c templates/manifest_base.c)
+hone_test(templates manifest_plan LINK hone_templates SOURCES templates/fixture.c templates/manifest_base.c)
 hone_test(templates space LINK hone_templates SOURCES templates/fixture.c)
 
 # Kernels: one config of each row here, many under the slow label.
