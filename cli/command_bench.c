@@ -95,8 +95,11 @@ static hone_status choose(bench *b, const hone_problem *problem, const char *tex
     TRY(default_rank(b->trial.templates, problem, &b->trial.device->gpu, 0, &first, 1, &count, NULL,
                      error));
     if (count == 0) {
-        return status_set(error, HONE_NOT_FOUND, text, 0, "no template serves it on %s",
-                          b->trial.device->spec);
+        char why[400];
+        templates_refusals(b->trial.templates, problem, &b->trial.device->gpu.facts, why,
+                           sizeof why);
+        return status_set(error, HONE_NOT_FOUND, text, 0, "no template serves it on %s: %s",
+                          b->trial.device->spec, why);
     }
     *out = (candidate){.m = first.m, .config = first.config};
     *which = "default";

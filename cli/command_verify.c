@@ -118,7 +118,11 @@ static hone_status verify_problem(verify *v, const hone_problem *problem, hone_e
         printf("%s on %s\n", text, v->bench.device->spec);
     }
     if (len == 0) {
-        fprintf(stderr, "hone: no template serves %s on %s\n", text, v->bench.device->spec);
+        char why[400];
+        templates_refusals(v->bench.templates, problem, &v->bench.device->gpu.facts, why,
+                           sizeof why);
+        fprintf(stderr, "hone: no template serves %s on %s: %s\n", text, v->bench.device->spec,
+                why);
         v->failed++;
     }
     progress_begin(&v->progress);

@@ -332,6 +332,7 @@ done:
 static hone_status report_missing(const preparation *p, hone_error *error)
 {
     char text[512] = "?";
+    char why[400];
 
     for (size_t i = 0; i < p->wants_len; i++) {
         const want *w = &p->wants[i];
@@ -344,11 +345,14 @@ static hone_status report_missing(const preparation *p, hone_error *error)
         if (w->status != HONE_OK) {
             return status_set(error, w->status, text, 0, "%s", w->error.message);
         }
+        if (p->rt->options.strict) {
+            return status_set(error, HONE_NOT_FOUND, text, 0,
+                              "strict: no winner for exactly this problem; tune it");
+        }
+        templates_refusals(p->rt->templates, w->problem, &p->rt->device->gpu.facts, why,
+                           sizeof why);
         return status_set(error, HONE_NOT_FOUND, text, 0,
-                          p->rt->options.strict
-                              ? "strict: no winner for exactly this problem; tune it"
-                              : "no template serves this problem on %s",
-                          p->rt->device->spec);
+                          "no template serves this problem on %s: %s", p->rt->device->spec, why);
     }
     return HONE_OK;
 }

@@ -149,6 +149,10 @@ void templates_close(templates *t);
 size_t templates_len(const templates *t);
 const manifest *templates_at(const templates *t, size_t index);
 const manifest *templates_find(const templates *t, const char *name);
+/* Why none serves a problem on a device: "template: rule" of each template of its op, cut at
+ * `capacity` bytes; what cannot be asked is left out. Thread-safe. */
+void templates_refusals(const templates *t, const hone_problem *problem, const device_facts *device,
+                        char *text, size_t capacity);
 /* A template's kernel source and the device headers that it includes, in memory, for NVRTC. */
 typedef struct template_source {
     const char *source;         /* NUL-terminated */

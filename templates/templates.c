@@ -8,6 +8,7 @@
 #include "core/digest.h"
 #include "core/embedded.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -234,4 +235,27 @@ void templates_digest(const templates *t, const manifest *m, uint8_t out[32])
         }
     }
     digest_end(&d, out);
+}
+
+void templates_refusals(const templates *t, const hone_problem *problem, const device_facts *device,
+                        char *text, size_t capacity)
+{
+    size_t used = 0;
+
+    snprintf(text, capacity, "there is no template for this op");
+    for (size_t i = 0; i < t->len; i++) {
+        const manifest *m = t->entries[i].m;
+        char why[160] = "";
+        bool serves = true;
+        if (manifest_op(m) != problem->op ||
+            manifest_serves(m, problem, device, &serves, why, NULL) != HONE_OK || serves) {
+            continue;
+        }
+        const int wrote = snprintf(text + used, capacity - used, "%s%s: %s", used > 0 ? "; " : "",
+                                   manifest_name(m), why);
+        used += (size_t)wrote;
+        if (used >= capacity) {
+            return;
+        }
+    }
 }

@@ -123,24 +123,13 @@ static bool is_settled(const sweep *s, const sweep_group *group)
            !group->again;
 }
 
-/* Why no candidate was found: the rule of the first template that refuses. */
-static hone_status say_unserved(const sweep *s, sweep_group *group, hone_error *error)
+static void say_unserved(const sweep *s, sweep_group *group)
 {
-    hone_status status = HONE_OK;
-    char why[160] = "there is no template for this op";
+    char why[160];
 
-    for (size_t i = 0; i < templates_len(s->o->templates); i++) {
-        const manifest *m = templates_at(s->o->templates, i);
-        bool serves = true;
-        if (manifest_op(m) == group->problem->op) {
-            TRY(manifest_serves(m, group->problem, &s->o->device->gpu.facts, &serves, why, error));
-            break;
-        }
-    }
+    templates_refusals(s->o->templates, group->problem, &s->o->device->gpu.facts, why, sizeof why);
     snprintf(group->reason, sizeof group->reason, "no template serves it on this device: %.150s",
              why);
-done:
-    return status;
 }
 
 static hone_status add_task(sweep *s, size_t index, const candidate *c, bool *made,
@@ -190,7 +179,7 @@ static hone_status make_tasks(sweep *s, size_t index, const candidate *list, siz
     }
     snprintf(group->reason, sizeof group->reason, "every candidate was rejected");
     if (len == 0) {
-        TRY(say_unserved(s, group, error));
+        say_unserved(s, group);
     }
 done:
     return status;

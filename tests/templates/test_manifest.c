@@ -256,6 +256,25 @@ START_TEST(every_template_that_is_built_in_opens_with_its_headers)
 }
 END_TEST
 
+START_TEST(each_template_says_which_rule_refuses)
+{
+    hone_error error = {0};
+    templates *t = NULL;
+    hone_problem problem =
+        fixture_problem("fp8_gemm:m=8,n=64,k=64,recipe=f32-1x128-e2m1/ue8m0/1x32");
+    device_facts device = fixture_device();
+    char why[400], cut[16];
+
+    ck_assert_msg(templates_open(&t, &error) == HONE_OK, "%s", error.message);
+    templates_refusals(t, &problem, &device, why, sizeof why);
+    ck_assert_ptr_nonnull(strstr(why, "fp8_gemm/mma_sync: both operands are e4m3"));
+    ck_assert_ptr_nonnull(strstr(why, "; fp8_gemm/sm90_wgmma: both operands are e4m3"));
+    templates_refusals(t, &problem, &device, cut, sizeof cut);
+    ck_assert_str_eq(cut, "fp8_gemm/mma_sy");
+    templates_close(t);
+}
+END_TEST
+
 int main(void)
 {
     TCase *tests = tcase_create("manifest");
@@ -267,5 +286,6 @@ int main(void)
     tcase_add_loop_test(tests, a_config_is_read_back_only_from_listed_values, 0,
                         (int)ARRAY_LEN(configs));
     tcase_add_test(tests, every_template_that_is_built_in_opens_with_its_headers);
+    tcase_add_test(tests, each_template_says_which_rule_refuses);
     return suite_run("templates/manifest", tests);
 }
