@@ -265,7 +265,7 @@ static int64_t within(double x, int64_t low, int64_t high)
       "cvt.rm.f16.s32 %h4, %a0; cvt.u32.u16 %d0, %h4; cvt.rp.bf16.u32 %h5, %a1; "                  \
       "cvt.u32.u16 %d1, %h5;",                                                                     \
       uint32_t c = numfmt_f16_encode((float)S32(a[0]));                                            \
-      while (c == 0x7c00 || f16(c) > S32(a[0])) c = c & 0x8000 ? c + 1 : c - 1;                    \
+      while (c == 0x7c00 || (double)f16(c) > S32(a[0])) c = c & 0x8000 ? c + 1 : c - 1;            \
       d[0] = S32(a[0]) < -65504 ? 0xfc00 : c; c = numfmt_bf16_encode((float)a[1]);                 \
       while ((double)bf16(c) < a[1]) c++; while (c > 0 && (double)bf16(c - 1) >= a[1]) c--;        \
       d[1] = c)                                                                                    \
