@@ -70,10 +70,11 @@ hone_status shim_configure(const char *const *names, size_t count, hone_error *e
     return status;
 }
 
-static CUresult start_device(shim_device *d, int ordinal, const char *slug)
+static CUresult start_device(shim_device *d, int ordinal, const char *slug,
+                             hone_emu_arithmetic arithmetic)
 {
     *d = (shim_device){
-        .ordinal = ordinal, .arithmetic = HONE_EMU_HW, .checks = HONE_EMU_CHECK_ALL, .threads = 1};
+        .ordinal = ordinal, .arithmetic = arithmetic, .checks = HONE_EMU_CHECK_ALL, .threads = 1};
     if (gpu_find(slug, &d->gpu, NULL) != HONE_OK) {
         return CUDA_ERROR_NO_DEVICE;
     }
@@ -106,6 +107,28 @@ static bool read_budget(const char *text, uint64_t *out)
     return *end == '\0' && value > 0 && checked_mul_u64(value, unit, out);
 }
 
+/* HONE_EMU_ARITHMETIC: what a device's tensor units do until set_arithmetic says otherwise. Without
+ * it the hardware's. False when it is none of the three. */
+static bool read_arithmetic(const char *text, hone_emu_arithmetic *out)
+{
+    static const struct {
+        const char *name;
+        hone_emu_arithmetic mode;
+    } modes[] = {{"hw", HONE_EMU_HW}, {"exact", HONE_EMU_EXACT}, {"fast", HONE_EMU_FAST}};
+
+    if (text == NULL || *text == '\0') {
+        *out = HONE_EMU_HW;
+        return true;
+    }
+    for (size_t i = 0; i < sizeof modes / sizeof *modes; i++) {
+        if (strcmp(text, modes[i].name) == 0) {
+            *out = modes[i].mode;
+            return true;
+        }
+    }
+    return false;
+}
+
 memory_budget *shim_budget(void)
 {
     return &state.budget;
@@ -116,7 +139,9 @@ static CUresult start(void)
     static const char standard[1][48] = {"h20"};
     const char(*names)[48] = state.names != NULL ? (const char(*)[48])state.names : standard;
     size_t count = state.names != NULL ? state.names_len : 1;
-    if (!read_budget(getenv("HONE_EMU_MEMORY"), &state.budget.limit)) {
+    hone_emu_arithmetic arithmetic = HONE_EMU_HW;
+    if (!read_budget(getenv("HONE_EMU_MEMORY"), &state.budget.limit) ||
+        !read_arithmetic(getenv("HONE_EMU_ARITHMETIC"), &arithmetic)) {
         return CUDA_ERROR_INVALID_VALUE;
     }
     shim_device *devices = calloc(count, sizeof *devices);
@@ -124,7 +149,7 @@ static CUresult start(void)
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
     for (size_t i = 0; i < count; i++) {
-        CUresult result = start_device(&devices[i], (int)i, names[i]);
+        CUresult result = start_device(&devices[i], (int)i, names[i], arithmetic);
         if (result != CUDA_SUCCESS) {
             free(devices);
             return result;

@@ -11,3 +11,7 @@ foreach(suite prove prove_wgmma estimate)
 endforeach()
 add_dependencies(test_bench_sass hone-worker)
 hone_test(bench report LINK hone_bench PkgConfig::JANSSON)
+# Proofs hold in exact arithmetic too, and refuse the same mutants.
+foreach(suite prove prove_wgmma)
+  hone_run(bench ${suite}_exact test_bench_${suite} LABELS unit release-only TIMEOUT 900 SET HONE_EMU_ARITHMETIC=exact)
+endforeach()

@@ -8,13 +8,24 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* HONE_EMU_ARITHMETIC runs a suite again in another arithmetic. */
+static hone_emu_arithmetic arithmetic(void)
+{
+    const char *text = getenv("HONE_EMU_ARITHMETIC");
+    if (text == NULL || strcmp(text, "exact") == 0) {
+        return HONE_EMU_EXACT;
+    }
+    ck_assert_msg(strcmp(text, "hw") == 0, "HONE_EMU_ARITHMETIC=%s is neither exact nor hw", text);
+    return HONE_EMU_HW;
+}
+
 void ptx_bench_open(ptx_bench *b)
 {
     *b = (ptx_bench){0};
     ck_assert_int_eq(memory_open(UINT64_C(1) << 33, &b->memory, &b->error), HONE_OK);
     b->launch.arch = 90;
     b->launch.sm_count = 78;
-    b->launch.arithmetic = HONE_EMU_EXACT;
+    b->launch.arithmetic = arithmetic();
     b->launch.checks = HONE_EMU_CHECK_ALL;
 }
 

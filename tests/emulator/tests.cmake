@@ -6,7 +6,7 @@ hone_test(emulator memory LINK hone_emulator hone_core)
 
 # The driver as a program loads it: from the built library, by name.
 set(labels_of_shim_memory unit threads)
-foreach(module shim shim_module shim_launch shim_cluster shim_memory shim_occupancy)
+foreach(module shim shim_module shim_launch shim_arithmetic shim_cluster shim_memory shim_occupancy)
   hone_test(emulator ${module} LABELS ${labels_of_${module}} LINK hone_core hone_cuda_headers Threads::Threads ${CMAKE_DL_LIBS} SOURCES emulator/shim_driver.c)
   target_compile_definitions(test_emulator_${module} PRIVATE HONE_EMU_FILE="$<TARGET_FILE:hone_emu>")
   add_dependencies(test_emulator_${module} hone_emu)
@@ -82,3 +82,11 @@ hone_run(emulator tensor_copy_full test_emulator_tensor_copy LABELS slow TIMEOUT
 foreach(module counters profile)
   hone_test(emulator ${module} LINK hone_emulator hone_core ${CMAKE_DL_LIBS} m SOURCES emulator/ptx_bench.c emulator/counters_bench.c)
 endforeach()
+
+# Tensor units have three arithmetics. Suites above run machines in `exact` and drivers in `hw`; whatever multiplies runs
+# again in the other one.
+foreach(module ptx_kernels race_engines sanitizers wgmma_one_hot wgmma_flight wgmma_group pipeline exec_matrix counters)
+  hone_run(emulator ${module}_hw test_emulator_${module} LABELS unit release-only SET HONE_EMU_ARITHMETIC=hw)
+endforeach()
+hone_run(emulator hopper_exact test_emulator_hopper LABELS unit release-only SET HONE_EMU_ARITHMETIC=exact)
+hone_run(emulator mutants_exact test_emulator_mutants LABELS rel release-only TIMEOUT 600 SET HONE_EMU_ARITHMETIC=exact)
