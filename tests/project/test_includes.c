@@ -25,6 +25,7 @@ static const struct {
     {"cache", 3},
     {"runtime", 4},
     {"bench", 5},
+    {"convert", 5},
     {"tuner", 6},
     {"cli", 7},
     {"benchmarks", ANY_FLOOR},

@@ -1,0 +1,3 @@
+# Safetensors files, checkpoints, their conversion and checks.
+hone_test(convert safetensors LINK hone_convert)
+hone_test(convert hostile LINK hone_convert)
