@@ -1,3 +1,4 @@
 # Safetensors files, checkpoints, their conversion and checks.
 hone_test(convert safetensors LINK hone_convert)
 hone_test(convert hostile LINK hone_convert)
+hone_test(convert fold_tile LINK hone_convert)

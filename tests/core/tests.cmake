@@ -1,5 +1,5 @@
 # Number formats, problems, packed scales, digests, statuses and the bounded reader.
-foreach(module status numfmt quantise problem operands pack_scales document)
+foreach(module status numfmt quantise fold_mxfp4 problem operands pack_scales document)
   hone_test(core ${module} LINK hone_core)
 endforeach()
 

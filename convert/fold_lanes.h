@@ -1,0 +1,95 @@
+/* fold_lanes.h - the two inner loops of the fold, one text compiled for three instruction sets: the
+ * file that includes this defines FOLD_LANES, the name of its table (CMakeLists.txt gives its
+ * flags).
+ */
+#include "convert/fold_lanes_table.h"
+
+#include <string.h>
+
+#if defined(__AVX2__)
+#include <immintrin.h>
+#endif
+
+/* How many of a byte's two codes have magnitude c, in byte c of a word. */
+#define ONE(code)   (UINT64_C(1) << 8 * ((code)&7))
+#define PAIR(byte)  (ONE(byte) + ONE((byte) >> 4))
+#define PAIRS_4(b)  PAIR(b), PAIR((b) + 1), PAIR((b) + 2), PAIR((b) + 3)
+#define PAIRS_16(b) PAIRS_4(b), PAIRS_4((b) + 4), PAIRS_4((b) + 8), PAIRS_4((b) + 12)
+#define PAIRS_64(b) PAIRS_16(b), PAIRS_16((b) + 16), PAIRS_16((b) + 32), PAIRS_16((b) + 48)
+static const uint64_t pairs[256] = {PAIRS_64(0), PAIRS_64(64), PAIRS_64(128), PAIRS_64(192)};
+
+/* A group holds 32 codes, so that no byte of the sum overflows. */
+static void count(const uint8_t *codes, size_t groups, uint64_t *counts)
+{
+    for (size_t g = 0; g < groups; g++) {
+        uint64_t low = 0, high = 0, sum = 0;
+        memcpy(&low, codes + 16 * g, 8);
+        memcpy(&high, codes + 16 * g + 8, 8);
+        for (int i = 0; i < 64; i += 8) {
+            sum += pairs[low >> i & 0xff] + pairs[high >> i & 0xff];
+        }
+        counts[g] = sum;
+    }
+}
+
+#if defined(__AVX2__)
+static void fold_one(const uint8_t *codes, const uint8_t *table, uint8_t *out)
+{
+    const __m128i values = _mm_loadu_si128((const __m128i *)table);
+    const __m128i both = _mm_loadu_si128((const __m128i *)codes);
+    const __m128i mask = _mm_set1_epi8(15);
+    const __m128i even = _mm_shuffle_epi8(values, _mm_and_si128(both, mask));
+    const __m128i odd = _mm_shuffle_epi8(values, _mm_and_si128(_mm_srli_epi16(both, 4), mask));
+
+    _mm_storeu_si128((__m128i *)out, _mm_unpacklo_epi8(even, odd));
+    _mm_storeu_si128((__m128i *)(out + 16), _mm_unpackhi_epi8(even, odd));
+}
+#else
+static void fold_one(const uint8_t *codes, const uint8_t *table, uint8_t *out)
+{
+    for (int i = 0; i < 16; i++) {
+        out[2 * i] = table[codes[i] & 15];
+        out[2 * i + 1] = table[codes[i] >> 4];
+    }
+}
+#endif
+
+#if defined(__AVX512BW__)
+/* Four groups: each 128-bit lane looks its codes up in a row of its own. */
+static void fold_four(const uint8_t *codes, const uint8_t *rows, const uint8_t (*table)[16],
+                      uint8_t *out)
+{
+    __m512i values = _mm512_castsi128_si512(_mm_loadu_si128((const __m128i *)table[rows[0]]));
+    values = _mm512_inserti32x4(values, _mm_loadu_si128((const __m128i *)table[rows[1]]), 1);
+    values = _mm512_inserti32x4(values, _mm_loadu_si128((const __m128i *)table[rows[2]]), 2);
+    values = _mm512_inserti32x4(values, _mm_loadu_si128((const __m128i *)table[rows[3]]), 3);
+    const __m512i both = _mm512_loadu_si512(codes), mask = _mm512_set1_epi8(15);
+    const __m512i even = _mm512_shuffle_epi8(values, _mm512_and_si512(both, mask));
+    const __m512i odd =
+        _mm512_shuffle_epi8(values, _mm512_and_si512(_mm512_srli_epi16(both, 4), mask));
+    const __m512i low = _mm512_unpacklo_epi8(even, odd), high = _mm512_unpackhi_epi8(even, odd);
+    const __m512i first = _mm512_setr_epi64(0, 1, 8, 9, 2, 3, 10, 11);
+    const __m512i second = _mm512_setr_epi64(4, 5, 12, 13, 6, 7, 14, 15);
+
+    _mm512_storeu_si512(out, _mm512_permutex2var_epi64(low, first, high));
+    _mm512_storeu_si512(out + 64, _mm512_permutex2var_epi64(low, second, high));
+}
+#endif
+
+static void fold(const uint8_t *codes, size_t groups, const uint8_t *rows,
+                 const uint8_t (*table)[16], uint8_t *out)
+{
+    size_t g = 0;
+
+#if defined(__AVX512BW__)
+    for (; g + 4 <= groups; g += 4) {
+        fold_four(codes + 16 * g, rows + g, table, out + 32 * g);
+    }
+#endif
+    for (; g < groups; g++) {
+        fold_one(codes + 16 * g, table[rows[g]], out + 32 * g);
+    }
+}
+
+extern const fold_lanes FOLD_LANES;
+const fold_lanes FOLD_LANES = {FOLD_LANES_NAME, count, fold};
