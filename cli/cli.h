@@ -23,5 +23,6 @@ int command_tune(int argc, char **argv);
 int command_verify(int argc, char **argv);
 int command_bench(int argc, char **argv);
 int command_emu(int argc, char **argv);
+int command_convert(int argc, char **argv);
 
 #endif

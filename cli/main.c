@@ -19,6 +19,7 @@ static const struct {
     {"report", "print winners, what bounds them, and what was rejected", command_report},
     {"lookup", "print what serving would launch for a problem", command_lookup},
     {"store", "check a store, or list its candidates", command_store},
+    {"convert", "convert a checkpoint's weights, or check its scales", command_convert},
     {NULL, NULL, NULL},
 };
 

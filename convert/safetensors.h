@@ -12,9 +12,9 @@
 
 #include <stdbool.h>
 
-/* Limits, so that a header costs at most some 200 MiB of memory to read. */
+/* Limits, so that a header costs at most some 200 MiB of memory to read (bounded_json.h has more).
+ */
 #define SAFETENSORS_HEADER_MOST (UINT64_C(32) << 20) /* bytes of JSON */
-#define SAFETENSORS_VALUES_MOST (UINT64_C(1) << 20)  /* commas, lists, objects: 131,072 tensors */
 #define SAFETENSORS_NAME_MOST   1024u                /* bytes of a tensor's name */
 #define SAFETENSORS_RANK_MOST   8u
 
@@ -115,6 +115,10 @@ hone_status safetensors_view(const safetensors_file *file, const safetensors_ten
                              uint64_t offset, uint64_t bytes, safetensors_window *out,
                              hone_error *error);
 void safetensors_unview(safetensors_window *window);
+
+/* Copy such bytes to `to`. HONE_IO, HONE_BAD_ARGUMENT. Thread-safe. */
+hone_status safetensors_read(const safetensors_file *file, const safetensors_tensor *tensor,
+                             uint64_t offset, void *to, uint64_t bytes, hone_error *error);
 
 typedef struct safetensors_writer safetensors_writer;
 

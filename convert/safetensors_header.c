@@ -1,11 +1,10 @@
 /* safetensors_header.c - a header's JSON, checked against the bytes that it describes.
  *
- * The text is scanned before jansson sees it, so that what a stranger's header costs is bounded;
- * then each tensor alone, then all of them in the order of their bytes. */
+ * Each tensor alone, then all of them in the order of their bytes. */
+#include "convert/bounded_json.h"
 #include "convert/safetensors.h"
 
 #include <inttypes.h>
-#include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,44 +19,6 @@ typedef struct header {
     char *text; /* names, keys and values, each ended by a NUL */
     size_t text_used;
 } header;
-
-/* ---- Bounds of the text. ------------------------------------------------------------------- */
-
-/* Values are at most one more than the commas, lists and objects outside strings. */
-static hone_status scan(const char *source, const char *text, size_t len, hone_error *error)
-{
-    uint64_t values = 1;
-    int depth = 0;
-    bool inside = false;
-
-    if (len == 0 || text[0] != '{') {
-        return status_set(error, HONE_BAD_TEXT, source, 0,
-                          "the header does not begin with '{': this is no safetensors file");
-    }
-    for (size_t i = 0; i < len; i++) {
-        char c = text[i];
-        if (inside) {
-            i += c == '\\';
-            inside = c != '"';
-            continue;
-        }
-        inside = c == '"';
-        values += c == ',' || c == '[' || c == '{';
-        depth += (c == '[' || c == '{') - (c == ']' || c == '}');
-        if (depth > 3) {
-            return status_set(
-                error, HONE_BAD_TEXT, source, 0,
-                "byte %zu of the header: lists nested deeper than a header has; " AGAIN, i);
-        }
-        if (values > SAFETENSORS_VALUES_MOST) {
-            return status_set(error, HONE_LIMIT, source, 0,
-                              "the header holds over %" PRIu64
-                              " values (131,072 tensors); split the file in shards",
-                              SAFETENSORS_VALUES_MOST);
-        }
-    }
-    return HONE_OK;
-}
 
 /* ---- One tensor. --------------------------------------------------------------------------- */
 
@@ -329,20 +290,10 @@ hone_status safetensors_parse(const char *source, const char *text, size_t len, 
                               safetensors_table **out, hone_error *error)
 {
     hone_status status = HONE_OK;
-    json_error_t why;
     json_t *root = NULL;
     header *h = NULL;
 
-    TRY(scan(source, text, len, error));
-    root = json_loadb(text, len, JSON_REJECT_DUPLICATES, &why);
-    if (root == NULL) {
-        bool twice = json_error_code(&why) == json_error_duplicate_key;
-        status = status_set(error, HONE_BAD_TEXT, source, 0,
-                            twice ? "byte %d of the header: a name is given twice (%.200s); " AGAIN
-                                  : "byte %d of the header: no JSON (%.200s); " AGAIN,
-                            why.position, why.text);
-        goto done;
-    }
+    TRY(bounded_json_parse(source, text, len, &root, error));
     h = calloc(1, sizeof *h);
     if (h == NULL) {
         status = status_set(error, HONE_NO_MEMORY, source, 0, "a header");

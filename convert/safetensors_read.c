@@ -161,6 +161,26 @@ static bool map_window(const safetensors_file *f, uint64_t at, uint64_t bytes,
     return false;
 }
 
+static hone_status check_range(const safetensors_file *f, const safetensors_tensor *t,
+                               uint64_t offset, uint64_t bytes, hone_error *error)
+{
+    return offset <= t->bytes && bytes <= t->bytes - offset
+               ? HONE_OK
+               : status_set(error, HONE_BAD_ARGUMENT, f->path, 0,
+                            "tensor '%.200s': a window past its %" PRIu64 " bytes", t->name,
+                            t->bytes);
+}
+
+hone_status safetensors_read(const safetensors_file *f, const safetensors_tensor *t,
+                             uint64_t offset, void *to, uint64_t bytes, hone_error *error)
+{
+    hone_status status = check_range(f, t, offset, bytes, error);
+
+    return status == HONE_OK
+               ? read_all(f->path, f->fd, f->data_at + t->begin + offset, to, bytes, error)
+               : status;
+}
+
 hone_status safetensors_view(const safetensors_file *f, const safetensors_tensor *t,
                              uint64_t offset, uint64_t bytes, safetensors_window *out,
                              hone_error *error)
@@ -168,10 +188,9 @@ hone_status safetensors_view(const safetensors_file *f, const safetensors_tensor
     const uint64_t at = f->data_at + t->begin + offset;
     safetensors_window w = {0};
 
-    if (offset > t->bytes || bytes > t->bytes - offset) {
-        return status_set(error, HONE_BAD_ARGUMENT, f->path, 0,
-                          "tensor '%.200s': a window past its %" PRIu64 " bytes", t->name,
-                          t->bytes);
+    hone_status status = check_range(f, t, offset, bytes, error);
+    if (status != HONE_OK) {
+        return status;
     }
     if (bytes < map_least || !map_window(f, at, bytes, &w)) {
         w = (safetensors_window){.base = malloc(bytes + 1), .base_len = bytes, .copied = true};
@@ -179,7 +198,7 @@ hone_status safetensors_view(const safetensors_file *f, const safetensors_tensor
             return status_set(error, HONE_NO_MEMORY, f->path, 0, "a window of %" PRIu64 " bytes",
                               bytes);
         }
-        hone_status status = read_all(f->path, f->fd, at, w.base, bytes, error);
+        status = read_all(f->path, f->fd, at, w.base, bytes, error);
         if (status != HONE_OK) {
             free(w.base);
             return status;

@@ -28,6 +28,8 @@ static const struct {
     {"report", "--details --output --device --store --json"},
     {"lookup", PROBLEMS " --strict --allow-modelled --store"},
     {"store", "--outcome --store --json"},
+    {"convert",
+     "--block --scales --requantise --rule --no-fold --pair --skip --threads --replace --json"},
 };
 
 START_TEST(help_names_every_option)
@@ -93,6 +95,14 @@ static const struct {
     {"hone report stray", 2, "'stray'", "--help"},
     {"hone store frob", 2, "'frob'", "check and list"},
     {"hone models show nothing", 2, "'nothing'", "deepseek-v3"},
+    {"hone convert", 2, "INPUT and OUTPUT", "safetensors"},
+    {"hone convert a b c", 2, "'c'", "one name too many"},
+    {"hone convert a b --block 64x64", 2, "--block: '64x64'", "128x128, 32x32, 1x128"},
+    {"hone convert a b --scales bf16", 2, "--scales: 'bf16'", "e8m0, f32"},
+    {"hone convert a b --rule floor", 2, "--rule: 'floor'", "ceil, amax, nearest"},
+    {"hone convert a b --pair x", 2, "--pair: 'x'", "WEIGHT=SCALE"},
+    {"hone convert a b --threads 0", 2, "--threads: '0'", "from 1 to 16"},
+    {"hone convert nothing.safetensors b", 3, "nothing.safetensors", "No such file"},
     {"hone devices stray", 2, "hone devices", "--help"},
 };
 

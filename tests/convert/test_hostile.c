@@ -1,5 +1,6 @@
 /* test_hostile.c - headers that lie: one row a lie, its status, and what the error must name. Each
  * is read as bytes and as a file; headers cut or damaged at random never do more than fail. */
+#include "convert/bounded_json.h"
 #include "convert/safetensors.h"
 #include "core/random.h"
 #include "tests/support/file.h"
@@ -32,7 +33,7 @@ static const struct {
     {"{}", 1, HONE_BAD_TEXT, "lie", "belong to no tensor"},
     {"{" GOOD "," GOOD "}", 8, HONE_BAD_TEXT, "\"w\"", "twice"},
     {"{" GOOD ",\"w\\u0000\":1}", 8, HONE_BAD_TEXT, "lie", "no JSON"},
-    {"{\"w\":[[[1]]]}", 0, HONE_BAD_TEXT, "lie", "deeper"},
+    {"{\"w\":[[[[[[[[[[[[[[[[1]]]]]]]]]]]]]]]]}", 0, HONE_BAD_TEXT, "lie", "nested past 16"},
     {"{\"w\":3}", 0, HONE_BAD_TEXT, "'w'", "dtype, shape and data_offsets"},
     {"{\"w\":{\"dtype\":\"F32\",\"shape\":[2]}}", 8, HONE_BAD_TEXT, "'w'", "data_offsets"},
     {"{\"w\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8],\"x\":1}}", 8, HONE_BAD_TEXT,
@@ -166,7 +167,7 @@ START_TEST(too_many_values_are_refused_before_they_are_read)
 {
     hone_error error = {0};
     safetensors_table *table = NULL;
-    const size_t len = 2 * (SAFETENSORS_VALUES_MOST + 8);
+    const size_t len = 2 * (BOUNDED_JSON_VALUES + 8);
     char *header = malloc(len);
 
     memset(header, ',', len);

@@ -1,0 +1,13 @@
+/* convert_print.h - what `hone convert` prints of a conversion and of a check. */
+#ifndef HONE_CLI_CONVERT_PRINT_H
+#define HONE_CLI_CONVERT_PRINT_H
+
+#include "convert/convert.h"
+
+#include <jansson.h>
+
+/* The report of a conversion, as text on stdout or as JSON. */
+void convert_print(const plan *p, const char *path, const convert_row *rows, double seconds,
+                   bool json);
+
+#endif
