@@ -5,6 +5,7 @@
 #include "cli/print.h"
 #include "cli/progress.h"
 
+#include "convert/check.h"
 #include "convert/convert.h"
 #include "convert/pool.h"
 
@@ -12,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 
 enum {
@@ -23,7 +25,9 @@ enum {
     KEY_THREADS,
     KEY_REPLACE,
     KEY_REQUANTISE,
-    KEY_NO_FOLD
+    KEY_NO_FOLD,
+    KEY_CHECK,
+    KEY_POW2
 };
 
 /* More threads than this wait for one another's writes. */
@@ -37,6 +41,7 @@ typedef struct conversion {
     const char *input, *output;
     int64_t threads; /* 0: one a core */
     bool replace;
+    bool check, pow2, good; /* good: a check found nothing */
     progress progress;
 } conversion;
 
@@ -159,6 +164,12 @@ static hone_status parse_own(int key, char *text, void *context, hone_error *err
     case KEY_NO_FOLD:
         c->wishes.fold = false;
         return HONE_OK;
+    case KEY_CHECK:
+        c->check = true;
+        return HONE_OK;
+    case KEY_POW2:
+        c->pow2 = true;
+        return HONE_OK;
     default:
         return add_path(c, text, error);
     }
@@ -178,20 +189,22 @@ static int show(void *context, uint64_t done, uint64_t total)
 {
     conversion *c = context;
 
-    progress_show(&c->progress, done >> 20, total >> 20, "MiB", c->output);
+    progress_show(&c->progress, done >> 20, total >> 20, "MiB", c->check ? c->input : c->output);
     return interrupted;
+}
+
+static unsigned threads_of(const conversion *c)
+{
+    const unsigned cores = pool_threads();
+
+    return c->threads > 0 ? (unsigned)c->threads : cores < MOST_THREADS ? cores : MOST_THREADS;
 }
 
 static hone_status convert(conversion *c, const checkpoint *from, hone_error *error)
 {
     hone_status status = HONE_OK;
-    const unsigned cores = pool_threads();
-    const convert_options how = {.threads = c->threads > 0         ? (unsigned)c->threads
-                                            : cores > MOST_THREADS ? MOST_THREADS
-                                                                   : cores,
-                                 .replace = c->replace,
-                                 .progress = show,
-                                 .context = c};
+    const convert_options how = {
+        .threads = threads_of(c), .replace = c->replace, .progress = show, .context = c};
     convert_row *rows = NULL;
     plan p = {0};
     double begin = now_s();
@@ -222,20 +235,66 @@ done:
     return status;
 }
 
+/* The config.json beside a checkpoint's files; caller frees. */
+static char *config_path(const char *input)
+{
+    struct stat facts;
+    char *path = NULL;
+    const char *slash = strrchr(input, '/');
+    const bool folder = stat(input, &facts) == 0 && S_ISDIR(facts.st_mode);
+    const size_t len = folder ? strlen(input) : slash != NULL ? (size_t)(slash - input) : 0;
+
+    return asprintf(&path, "%.*s%sconfig.json", (int)len, input,
+                    len > 0 || slash != NULL ? "/" : "") < 0
+               ? NULL
+               : path;
+}
+
+static hone_status check(conversion *c, const checkpoint *from, hone_error *error)
+{
+    hone_status status = HONE_OK;
+    check_report report = {0};
+    check_options how = {.names = c->wishes.names,
+                         .skip = c->skip,
+                         .skip_len = c->wishes.skip_len,
+                         .pow2 = c->pow2,
+                         .threads = threads_of(c),
+                         .progress = show,
+                         .context = c};
+    char *config = config_path(c->input);
+
+    if (config == NULL) {
+        return status_set(error, HONE_NO_MEMORY, c->input, 0, "a path");
+    }
+    TRY(check_config(config, &how, error));
+    progress_begin(&c->progress);
+    status = check_run(from, &how, &report, error);
+    progress_clear(&c->progress);
+    if (status == HONE_OK) {
+        convert_print_check(c->input, &report, c->o.json);
+        c->good = report.len == 0;
+    }
+done:
+    check_free(&report);
+    free(config);
+    return status;
+}
+
 static hone_status run(conversion *c, hone_error *error)
 {
     hone_status status = HONE_OK;
     checkpoint *from = NULL;
 
-    if (c->input == NULL || c->output == NULL) {
+    if (c->input == NULL || (c->output == NULL) != c->check) {
         return status_set(error, HONE_BAD_ARGUMENT, "convert", 0,
-                          "give INPUT and OUTPUT: .safetensors files, or folders of shards");
+                          "give INPUT and OUTPUT: .safetensors files, or folders of shards; with "
+                          "--check the INPUT alone");
     }
     c->wishes.names.given = c->pairs;
     c->wishes.skip = c->skip;
     TRY(checkpoint_open(c->input, &from, error));
-    TRY(convert(c, from, error));
-    if (from->folder) {
+    TRY(c->check ? check(c, from, error) : convert(c, from, error));
+    if (from->folder && !c->check) {
         print_note("only tensors and their index were written: copy config.json and the rest, and "
                    "set its quantization_config to the new blocks");
     }
@@ -257,13 +316,16 @@ int command_convert(int argc, char **argv)
         {"pair", KEY_PAIR, "W=S[=W=S]", 0,
          "ends of the names of weights and their scales, in and out; repeatable", 0},
         {"skip", KEY_SKIP, "PATTERN", 0, "leave tensors of such names as they are; repeatable", 0},
+        {"check", KEY_CHECK, NULL, 0, "write nothing; look for scales and codes that are wrong", 0},
+        {"pow2", KEY_POW2, NULL, 0,
+         "of --check: ue8m0 is meant, as where config.json says scale_fmt ue8m0", 0},
         {"threads", KEY_THREADS, "N", 0, "1 to 16 (one for each core)", 0},
         {"replace", KEY_REPLACE, NULL, 0, "replace an output file that exists", 0},
         {0},
     };
     static const options_command command = {
         .name = "convert",
-        .arguments = "INPUT OUTPUT",
+        .arguments = "INPUT [OUTPUT]",
         .about = "Convert a safetensors checkpoint, a file or a folder of shards: MXFP4 weights "
                  "become e4m3 with one power-of-two scale a block, exactly wherever that is "
                  "possible, and the report says where it is not and what other rules would cost.",
@@ -274,7 +336,8 @@ int command_convert(int argc, char **argv)
     const struct sigaction stop = {.sa_handler = on_interrupt, .sa_flags = SA_RESETHAND};
     hone_status status = HONE_OK;
     hone_error error = {0};
-    conversion c = {.wishes = {.block_rows = 128,
+    conversion c = {.good = true,
+                    .wishes = {.block_rows = 128,
                                .block_cols = 128,
                                .scales = SAFETENSORS_F8_E8M0,
                                .rule = PLAN_CEIL,
@@ -285,5 +348,5 @@ int command_convert(int argc, char **argv)
     sigaction(SIGTERM, &stop, NULL);
     TRY(run(&c, &error));
 done:
-    return options_end(&c.o, status, &error, true);
+    return options_end(&c.o, status, &error, c.good);
 }

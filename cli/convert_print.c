@@ -159,3 +159,48 @@ void convert_print(const plan *p, const char *path, const convert_row *rows, dou
     }
     print_totals(p, path, &t, seconds);
 }
+
+/* ---- Checks. ------------------------------------------------------------------------------- */
+
+static void print_finding(const check_finding *f)
+{
+    printf("%-8s %s: %s", check_name(f->kind), f->tensor->name, check_text(f->kind));
+    if (f->detail[0] != '\0') {
+        printf(" (%s)", f->detail);
+    }
+    if (f->of > 0) {
+        printf(": %" PRIu64 " of %" PRIu64 ", the first at [%" PRIu64 ", %" PRIu64 "]", f->count,
+               f->of, f->row, f->col);
+    }
+    printf("; %s\n", check_remedy(f->kind));
+}
+
+void convert_print_check(const char *path, const check_report *r, bool json)
+{
+    if (!json) {
+        for (size_t i = 0; i < r->len; i++) {
+            print_finding(&r->findings[i]);
+        }
+        printf("%s: %" PRIu64 " e4m3 and %" PRIu64 " MXFP4 weights, %" PRIu64 " scales, %" PRIu64
+               " of them no powers of two: %s\n",
+               path, r->weights, r->mxfp4, r->scales, r->not_pow2,
+               r->len == 0 ? "nothing wrong was found" : "the check FAILED");
+        return;
+    }
+    json_t *list = json_array();
+    for (size_t i = 0; i < r->len; i++) {
+        const check_finding *f = &r->findings[i];
+        json_array_append_new(
+            list, json_pack("{s:s, s:s, s:s, s:s, s:s, s:I, s:I, s:I, s:I}", "finding",
+                            check_name(f->kind), "tensor", f->tensor->name, "text",
+                            check_text(f->kind), "remedy", check_remedy(f->kind), "detail",
+                            f->detail, "count", (json_int_t)f->count, "of", (json_int_t)f->of,
+                            "row", (json_int_t)f->row, "col", (json_int_t)f->col));
+    }
+    json_t *root =
+        json_pack("{s:s, s:I, s:I, s:I, s:I, s:o}", "input", path, "e4m3_weights",
+                  (json_int_t)r->weights, "mxfp4_weights", (json_int_t)r->mxfp4, "scales",
+                  (json_int_t)r->scales, "not_pow2", (json_int_t)r->not_pow2, "findings", list);
+    print_json(root);
+    json_decref(root);
+}

@@ -1,86 +1,17 @@
-/* test_convert.c - checkpoints converted: every convention of names, stacked experts, ragged and
- * wide matrices, shards; the same bytes and figures from any number of threads; nothing left after
- * an error. */
-#include "convert/convert.h"
+/* test_convert.c - files converted: every convention of names, stacked experts, ragged and wide
+ * matrices; the same bytes and figures from any number of threads. */
 #include "core/fold_mxfp4.h"
 #include "core/numfmt.h"
 #include "tests/convert/build.h"
+#include "tests/convert/scene.h"
 #include "tests/support/file.h"
-#include "tests/support/folder.h"
 #include "tests/support/suite.h"
 
 #include <check.h>
-#include <dirent.h>
-#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
-
-enum { MOST_ROWS = 16 };
-
-static char folder[FOLDER_BYTES];
-static hone_error error;
-static convert_row rows[MOST_ROWS];
-
-static const plan_wishes usual = {.block_rows = 128,
-                                  .block_cols = 128,
-                                  .scales = SAFETENSORS_F8_E8M0,
-                                  .rule = PLAN_CEIL,
-                                  .fold = true};
-
-static const char *path_of(const char *name)
-{
-    static char paths[4][FOLDER_BYTES + 64];
-    static int at;
-
-    at = (at + 1) % 4;
-    snprintf(paths[at], sizeof paths[at], "%s/%s", folder, name);
-    return paths[at];
-}
-
-static int count_files(void)
-{
-    DIR *d = opendir(folder);
-    int count = -2; /* . and .. */
-
-    while (readdir(d) != NULL) {
-        count++;
-    }
-    closedir(d);
-    return count;
-}
-
-/* Convert `in` to `out`, with the error's message on failure. `rows` is filled; its items are gone
- * afterwards. */
-static hone_status convert(const char *in, const char *out, const plan_wishes *wishes,
-                           unsigned threads, size_t *converted)
-{
-    hone_status status = HONE_OK;
-    checkpoint *from = NULL;
-    plan p = {0};
-    const convert_options options = {.threads = threads};
-
-    memset(rows, 0, sizeof rows);
-    TRY(checkpoint_open(path_of(in), &from, &error));
-    TRY(plan_make(from, wishes, &p, &error));
-    ck_assert_uint_le(p.rows, MOST_ROWS);
-    *converted = p.rows;
-    TRY(convert_run(&p, path_of(out), &options, rows, &error));
-done:
-    plan_free(&p);
-    checkpoint_close(from);
-    return status;
-}
-
-static safetensors_file *open_file(const char *name)
-{
-    safetensors_file *file = NULL;
-
-    ck_assert_msg(safetensors_open(path_of(name), &file, &error) == HONE_OK, "%s", error.message);
-    return file;
-}
 
 /* ---- MXFP4. -------------------------------------------------------------------------------- */
 
@@ -162,14 +93,16 @@ START_TEST(every_convention_of_names_is_folded)
                         N, K / 32),
            sizeof scales);
     build_random(&b, &random, "norm.weight", SAFETENSORS_BF16, 0, 256, 1, 77);
-    build_write(&b, path_of("in.safetensors"));
-    ck_assert_msg(convert("in.safetensors", "out.safetensors", &usual, 2, &converted) == HONE_OK,
-                  "%s", error.message);
+    build_write(&b, scene_path("in.safetensors"));
+    ck_assert_msg(
+        scene_convert("in.safetensors", "out.safetensors", &scene_wishes, 2, &converted) == HONE_OK,
+        "%s", scene_error.message);
     ck_assert_uint_eq(converted, 1);
-    ck_assert_uint_eq(rows[0].fold.elements, sizeof codes * 2);
-    ck_assert_uint_eq(rows[0].fold.blocks, E * 2 * 3); /* no block holds rows of two experts */
+    ck_assert_uint_eq(scene_rows[0].fold.elements, sizeof codes * 2);
+    ck_assert_uint_eq(scene_rows[0].fold.blocks,
+                      E * 2 * 3); /* no block holds rows of two experts */
 
-    safetensors_file *file = open_file("out.safetensors");
+    safetensors_file *file = scene_open("out.safetensors");
     ck_assert_uint_eq(safetensors_table_of(file)->len, 3);
     ck_assert_str_eq(safetensors_table_of(file)->notes[0].value, "pt");
     uint8_t *got = build_load(file, conventions[_i].out_weight, &t);
@@ -206,7 +139,7 @@ static const struct {
 START_TEST(ragged_and_wide_matrices_are_folded)
 {
     const int n = sizes[_i].n, k = sizes[_i].k;
-    plan_wishes wishes = usual;
+    plan_wishes wishes = scene_wishes;
     build b = {0};
     uint64_t random = 11;
     size_t converted = 0;
@@ -216,10 +149,11 @@ START_TEST(ragged_and_wide_matrices_are_folded)
     wishes.scales = sizes[_i].f32 ? SAFETENSORS_F32 : SAFETENSORS_F8_E8M0;
     build_random(&b, &random, "a.weight", SAFETENSORS_I8, 0, 256, 2, n, k / 2);
     build_random(&b, &random, "a.scale", SAFETENSORS_F8_E8M0, 60, 20, 2, n, k / 32);
-    build_write(&b, path_of("in.safetensors"));
-    ck_assert_msg(convert("in.safetensors", "out.safetensors", &wishes, 3, &converted) == HONE_OK,
-                  "%s", error.message);
-    safetensors_file *in = open_file("in.safetensors"), *out = open_file("out.safetensors");
+    build_write(&b, scene_path("in.safetensors"));
+    ck_assert_msg(scene_convert("in.safetensors", "out.safetensors", &wishes, 3, &converted) ==
+                      HONE_OK,
+                  "%s", scene_error.message);
+    safetensors_file *in = scene_open("in.safetensors"), *out = scene_open("out.safetensors");
     const safetensors_tensor *t = NULL;
     uint8_t *codes = build_load(in, "a.weight", NULL), *scales = build_load(in, "a.scale", NULL);
     uint8_t *got = build_load(out, "a.weight", NULL), *raw = build_load(out, "a.scale", &t);
@@ -233,7 +167,7 @@ START_TEST(ragged_and_wide_matrices_are_folded)
     }
     is_fold(codes, scales, 1, (uint64_t)n, (uint64_t)k, wishes.block_rows, wishes.block_cols, got,
             got_scales);
-    ck_assert_uint_eq(rows[0].fold.elements, (uint64_t)n * (uint64_t)k);
+    ck_assert_uint_eq(scene_rows[0].fold.elements, (uint64_t)n * (uint64_t)k);
     free(codes);
     free(scales);
     free(got);
@@ -247,12 +181,12 @@ END_TEST
 START_TEST(threads_change_neither_bytes_nor_figures)
 {
     static const unsigned threads[] = {1, 2, 7};
-    convert_row first[MOST_ROWS];
+    convert_row first[SCENE_ROWS];
     char *bytes = NULL;
     size_t len = 0, converted = 0;
     build b = {0};
     uint64_t random = 3;
-    plan_wishes wishes = usual;
+    plan_wishes wishes = scene_wishes;
 
     wishes.requantise = true;
     build_random(&b, &random, "a.weight", SAFETENSORS_I8, 0, 256, 2, 2000, 1024);
@@ -260,28 +194,25 @@ START_TEST(threads_change_neither_bytes_nor_figures)
     build_random(&b, &random, "q.weight", SAFETENSORS_F8_E4M3, 0, 127, 2, 1500, 1000);
     build_random(&b, &random, "q.scale", SAFETENSORS_F8_E8M0, 100, 30, 2, 47, 32);
     build_random(&b, &random, "c.weight", SAFETENSORS_F32, 0, 256, 2, 900, 1000);
-    build_write(&b, path_of("in.safetensors"));
+    build_write(&b, scene_path("in.safetensors"));
     for (size_t i = 0; i < ARRAY_LEN(threads); i++) {
-        ck_assert_msg(convert("in.safetensors", "out.safetensors", &wishes, threads[i],
-                              &converted) == HONE_OK,
-                      "%s", error.message);
+        ck_assert_msg(scene_convert("in.safetensors", "out.safetensors", &wishes, threads[i],
+                                    &converted) == HONE_OK,
+                      "%s", scene_error.message);
         ck_assert_uint_eq(converted, 2);
         size_t got_len = 0;
-        char *got = file_read(path_of("out.safetensors"), &got_len);
-        for (size_t k = 0; k < 2; k++) {
-            rows[k].item = NULL;
-        }
+        char *got = file_read(scene_path("out.safetensors"), &got_len);
         if (i == 0) {
             bytes = got;
             len = got_len;
-            memcpy(first, rows, sizeof rows);
+            memcpy(first, scene_rows, sizeof scene_rows);
         } else {
             ck_assert_uint_eq(got_len, len);
             ck_assert_int_eq(memcmp(got, bytes, len), 0);
-            ck_assert_int_eq(memcmp(rows, first, sizeof rows), 0);
+            ck_assert_int_eq(memcmp(scene_rows, first, sizeof scene_rows), 0);
             free(got);
         }
-        ck_assert_int_eq(unlink(path_of("out.safetensors")), 0);
+        ck_assert_int_eq(unlink(scene_path("out.safetensors")), 0);
     }
     free(bytes);
 }
@@ -296,7 +227,7 @@ START_TEST(the_rest_is_copied_byte_for_byte)
         SAFETENSORS_I32,     SAFETENSORS_I64,    SAFETENSORS_BOOL, SAFETENSORS_U8,
         SAFETENSORS_F8_E4M3, SAFETENSORS_F8_E8M0};
     char names[ARRAY_LEN(dtypes)][16];
-    plan_wishes wishes = usual;
+    plan_wishes wishes = scene_wishes;
     const char *skip[] = {"keep.*"};
     build b = {0};
     uint64_t random = 1;
@@ -319,11 +250,12 @@ START_TEST(the_rest_is_copied_byte_for_byte)
     build_random(&b, &random, "a.weight", SAFETENSORS_I8, 0, 256, 2, 4, 32);
     build_random(&b, &random, "a.scale", SAFETENSORS_F8_E8M0, 100, 5, 2, 4, 2);
     const size_t copied = b.len - 2;
-    build_write(&b, path_of("in.safetensors"));
-    ck_assert_msg(convert("in.safetensors", "out.safetensors", &wishes, 2, &converted) == HONE_OK,
-                  "%s", error.message);
+    build_write(&b, scene_path("in.safetensors"));
+    ck_assert_msg(scene_convert("in.safetensors", "out.safetensors", &wishes, 2, &converted) ==
+                      HONE_OK,
+                  "%s", scene_error.message);
     ck_assert_uint_eq(converted, 1);
-    safetensors_file *in = open_file("in.safetensors"), *out = open_file("out.safetensors");
+    safetensors_file *in = scene_open("in.safetensors"), *out = scene_open("out.safetensors");
     for (size_t i = 0; i < copied; i++) {
         const safetensors_tensor *a = NULL, *c = NULL;
         uint8_t *want = build_load(in, b.tensors[i].name, &a);
@@ -343,275 +275,37 @@ END_TEST
 START_TEST(a_given_pair_stands_before_the_table)
 {
     static const pairing_rule given = {".q", ".s", ".weight", ".weight_scale_inv"};
-    plan_wishes wishes = usual;
+    plan_wishes wishes = scene_wishes;
     build b = {0};
     uint64_t random = 1;
     size_t converted = 0;
 
     build_random(&b, &random, "a.q", SAFETENSORS_U8, 0, 256, 2, 4, 32);
     build_random(&b, &random, "a.s", SAFETENSORS_U8, 100, 5, 2, 4, 2);
-    build_write(&b, path_of("in.safetensors"));
-    ck_assert_int_eq(convert("in.safetensors", "none.safetensors", &wishes, 1, &converted),
+    build_write(&b, scene_path("in.safetensors"));
+    ck_assert_int_eq(scene_convert("in.safetensors", "none.safetensors", &wishes, 1, &converted),
                      HONE_OK);
     ck_assert_uint_eq(converted, 0);
     wishes.names = (pairing_rules){&given, 1};
-    ck_assert_int_eq(convert("in.safetensors", "out.safetensors", &wishes, 1, &converted), HONE_OK);
+    ck_assert_int_eq(scene_convert("in.safetensors", "out.safetensors", &wishes, 1, &converted),
+                     HONE_OK);
     ck_assert_uint_eq(converted, 1);
-    safetensors_file *out = open_file("out.safetensors");
+    safetensors_file *out = scene_open("out.safetensors");
     free(build_load(out, "a.weight", NULL));
     free(build_load(out, "a.weight_scale_inv", NULL));
     safetensors_close(out);
 }
 END_TEST
 
-/* ---- Shards. ------------------------------------------------------------------------------- */
-
-static void make_shards(void)
-{
-    build b = {0};
-    uint64_t random = 1;
-
-    ck_assert_int_eq(mkdir(path_of("in"), 0700), 0);
-    build_random(&b, &random, "a.weight", SAFETENSORS_I8, 0, 256, 2, 200, 64);
-    build_random(&b, &random, "b.scale", SAFETENSORS_F8_E8M0, 100, 9, 2, 30, 1);
-    build_write(&b, path_of("in/model-1.safetensors"));
-    build_random(&b, &random, "b.weight", SAFETENSORS_I8, 0, 256, 2, 30, 16);
-    build_random(&b, &random, "a.scale", SAFETENSORS_F8_E8M0, 100, 9, 2, 200, 4);
-    build_random(&b, &random, "norm", SAFETENSORS_F32, 0, 256, 1, 9);
-    build_write(&b, path_of("in/model-2.safetensors"));
-}
-
-static const char good_index[] =
-    "{\"metadata\":{\"total_size\":1},\"weight_map\":{\"a.weight\":\"model-1.safetensors\","
-    "\"b.scale\":\"model-1.safetensors\",\"b.weight\":\"model-2.safetensors\","
-    "\"a.scale\":\"model-2.safetensors\",\"norm\":\"model-2.safetensors\"}}";
-
-START_TEST(shards_keep_their_names_and_get_an_index)
-{
-    size_t converted = 0;
-    const checkpoint_entry *entry = NULL;
-    checkpoint *c = NULL;
-
-    make_shards();
-    file_write_text(path_of("in/model.safetensors.index.json"), good_index);
-    ck_assert_msg(convert("in", "out", &usual, 2, &converted) == HONE_OK, "%s", error.message);
-    ck_assert_uint_eq(converted, 2);
-    ck_assert_int_eq(count_files(), 2);
-    ck_assert_msg(checkpoint_open(path_of("out"), &c, &error) == HONE_OK, "%s", error.message);
-    ck_assert(c->indexed); /* and the reader holds it to the shards */
-    ck_assert_uint_eq(c->shards_len, 2);
-    ck_assert_uint_eq(c->entries_len, 5);
-    entry = checkpoint_find(c, "b.scale"); /* goes where its weight is */
-    ck_assert_str_eq(c->names[entry->shard], "model-2.safetensors");
-    checkpoint_close(c);
-    json_t *index = json_load_file(path_of("out/model.safetensors.index.json"), 0, NULL);
-    json_int_t total =
-        json_integer_value(json_object_get(json_object_get(index, "metadata"), "total_size"));
-    ck_assert_int_eq(total, 200 * 128 + 2 + 30 * 32 + 1 + 36);
-    json_decref(index);
-    /* The index may be named instead of its folder. */
-    ck_assert_int_eq(convert("in/model.safetensors.index.json", "out2", &usual, 1, &converted),
-                     HONE_OK);
-    ck_assert_int_eq(count_files(), 3);
-    /* And a folder is never written over. */
-    ck_assert_int_eq(convert("in", "out", &usual, 1, &converted), HONE_BAD_ARGUMENT);
-    ck_assert_msg(strstr(error.message, "exists") != NULL, "%s", error.message);
-}
-END_TEST
-
-#define MAP(text) "{\"weight_map\":{" text "}}"
-static const struct {
-    const char *index;
-    hone_status status;
-    const char *rule;
-} index_lies[] = {
-    {"", HONE_BAD_TEXT, "'{'"},
-    {"{}", HONE_BAD_TEXT, "weight_map"},
-    {MAP("\"a\":3"), HONE_BAD_TEXT, "no .safetensors file beside"},
-    {MAP("\"a\":\"../model-1.safetensors\""), HONE_BAD_TEXT, "no .safetensors file beside"},
-    {MAP("\"a\":\"/etc/x.safetensors\""), HONE_BAD_TEXT, "no .safetensors file beside"},
-    {MAP("\"a\":\"model-1.bin\""), HONE_BAD_TEXT, "no .safetensors file beside"},
-    {MAP("\"a\":\"model-3.safetensors\""), HONE_IO, "No such file"},
-    {MAP("\"a.weight\":\"model-2.safetensors\""), HONE_BAD_TEXT, "does not hold it"},
-    {MAP("\"z\":\"model-1.safetensors\""), HONE_BAD_TEXT, "does not hold it"},
-    {MAP("\"a.weight\":\"model-1.safetensors\""), HONE_BAD_TEXT, "leaves it out"},
-    {MAP("\"a.weight\":\"model-1.safetensors\",\"a.weight\":\"model-1.safetensors\""),
-     HONE_BAD_TEXT, "twice"},
-};
-
-START_TEST(an_index_that_lies_is_named)
-{
-    size_t converted = 0;
-
-    make_shards();
-    file_write_text(path_of("in/model.safetensors.index.json"), index_lies[_i].index);
-    ck_assert_int_eq(convert("in", "out", &usual, 1, &converted), index_lies[_i].status);
-    ck_assert_msg(strstr(error.message, index_lies[_i].rule) != NULL, "%s", error.message);
-    ck_assert_int_eq(count_files(), 1);
-}
-END_TEST
-
-START_TEST(a_tensor_in_two_shards_is_named)
-{
-    size_t converted = 0;
-    build b = {0};
-
-    make_shards();
-    build_add(&b, "norm", SAFETENSORS_F32, 1, 3);
-    build_write(&b, path_of("in/model-3.safetensors"));
-    ck_assert_int_eq(convert("in", "out", &usual, 1, &converted), HONE_BAD_TEXT);
-    ck_assert_msg(strstr(error.message, "'norm'") != NULL, "%s", error.message);
-    ck_assert_msg(strstr(error.message, "model-3.safetensors") != NULL, "%s", error.message);
-}
-END_TEST
-
-/* ---- Errors. ------------------------------------------------------------------------------- */
-
-/* What is wrong with a pair, its status and what the error names. */
-static const struct {
-    int weight_cols, scale_rows, scale_cols;
-    unsigned scale;
-    const char *rule;
-} bad_pairs[] = {
-    {64, 4, 3, 110, "fit no block"},
-    {64, 3, 4, 110, "fit no block"},
-    {60, 4, 3, 110, "fit no block"},
-    {64, 4, 4, 255, "are NaN"},
-};
-
-START_TEST(a_pair_that_does_not_fit_leaves_nothing)
-{
-    build b = {0};
-    uint64_t random = 2;
-    size_t converted = 0;
-
-    build_random(&b, &random, "x.weight", SAFETENSORS_I8, 0, 256, 2, 4, bad_pairs[_i].weight_cols);
-    build_random(&b, &random, "x.scale", SAFETENSORS_F8_E8M0, bad_pairs[_i].scale, 1, 2,
-                 bad_pairs[_i].scale_rows, bad_pairs[_i].scale_cols);
-    build_write(&b, path_of("in.safetensors"));
-    ck_assert_int_eq(convert("in.safetensors", "out.safetensors", &usual, 2, &converted),
-                     HONE_BAD_TEXT);
-    ck_assert_msg(strstr(error.message, bad_pairs[_i].rule) != NULL, "%s", error.message);
-    ck_assert_msg(strstr(error.message, "'x.") != NULL, "%s", error.message);
-    ck_assert_msg(strstr(error.message, "--skip") != NULL, "%s", error.message);
-    ck_assert_int_eq(count_files(), 1);
-}
-END_TEST
-
-START_TEST(two_outputs_of_one_name_are_refused)
-{
-    build b = {0};
-    uint64_t random = 2;
-    size_t converted = 0;
-
-    build_random(&b, &random, "x_blocks", SAFETENSORS_U8, 0, 256, 3, 4, 2, 16);
-    build_random(&b, &random, "x_scales", SAFETENSORS_U8, 100, 3, 2, 4, 2);
-    build_add(&b, "x", SAFETENSORS_F32, 1, 1);
-    build_write(&b, path_of("in.safetensors"));
-    ck_assert_int_eq(convert("in.safetensors", "out.safetensors", &usual, 2, &converted),
-                     HONE_BAD_TEXT);
-    ck_assert_msg(strstr(error.message, "called 'x'") != NULL, "%s", error.message);
-    ck_assert_int_eq(count_files(), 1);
-}
-END_TEST
-
-/* The last shard fails: the ones before it vanish too. */
-START_TEST(a_failure_in_the_last_shard_leaves_no_folder)
-{
-    build b = {0};
-    uint64_t random = 2;
-    size_t converted = 0;
-
-    make_shards();
-    build_random(&b, &random, "z.weight", SAFETENSORS_I8, 0, 256, 2, 4, 64);
-    build_random(&b, &random, "z.scale", SAFETENSORS_F8_E8M0, 255, 1, 2, 4, 4);
-    build_write(&b, path_of("in/model-3.safetensors"));
-    ck_assert_int_eq(convert("in", "out", &usual, 2, &converted), HONE_BAD_TEXT);
-    ck_assert_int_eq(count_files(), 1);
-}
-END_TEST
-
-static int cancel_at_once(void *context, uint64_t done, uint64_t total)
-{
-    (void)context;
-    ck_assert_uint_le(done, total);
-    return 1;
-}
-
-START_TEST(a_cancelled_run_leaves_nothing)
-{
-    build b = {0};
-    uint64_t random = 2;
-    checkpoint *from = NULL;
-    plan p = {0};
-    const convert_options options = {.threads = 1, .progress = cancel_at_once};
-
-    build_random(&b, &random, "z.weight", SAFETENSORS_I8, 0, 256, 2, 4096, 4096);
-    build_random(&b, &random, "z.scale", SAFETENSORS_F8_E8M0, 100, 5, 2, 4096, 256);
-    build_write(&b, path_of("in.safetensors"));
-    ck_assert_int_eq(checkpoint_open(path_of("in.safetensors"), &from, &error), HONE_OK);
-    ck_assert_int_eq(plan_make(from, &usual, &p, &error), HONE_OK);
-    hone_status status = convert_run(&p, path_of("out.safetensors"), &options, rows, &error);
-    /* It may have been done before it was asked; then it is whole. */
-    ck_assert(status == HONE_CANCELLED || status == HONE_OK);
-    ck_assert_int_eq(count_files(), status == HONE_OK ? 2 : 1);
-    plan_free(&p);
-    checkpoint_close(from);
-}
-END_TEST
-
-START_TEST(the_input_is_never_the_output)
-{
-    size_t converted = 0;
-    checkpoint *from = NULL;
-    plan p = {0};
-    const convert_options options = {.threads = 1, .replace = true};
-    build b = {0};
-
-    build_add(&b, "a.weight", SAFETENSORS_I8, 2, 4, 16);
-    build_add(&b, "a.scale", SAFETENSORS_F8_E8M0, 2, 4, 1);
-    build_write(&b, path_of("in.safetensors"));
-    ck_assert_int_eq(convert("in.safetensors", "in.safetensors", &usual, 1, &converted),
-                     HONE_BAD_ARGUMENT);
-    ck_assert_int_eq(symlink(path_of("in.safetensors"), path_of("link")), 0);
-    ck_assert_int_eq(checkpoint_open(path_of("in.safetensors"), &from, &error), HONE_OK);
-    ck_assert_int_eq(plan_make(from, &usual, &p, &error), HONE_OK);
-    ck_assert_int_eq(convert_run(&p, path_of("link"), &options, rows, &error), HONE_BAD_ARGUMENT);
-    ck_assert_msg(strstr(error.message, "is the input") != NULL, "%s", error.message);
-    plan_free(&p);
-    checkpoint_close(from);
-}
-END_TEST
-
-static void setup(void)
-{
-    folder_make(folder);
-    error = (hone_error){0};
-}
-
-static void teardown(void)
-{
-    folder_remove(folder);
-}
-
 int main(void)
 {
     TCase *tests = tcase_create("convert");
 
-    tcase_add_checked_fixture(tests, setup, teardown);
+    tcase_add_checked_fixture(tests, scene_begin, scene_end);
     tcase_add_loop_test(tests, every_convention_of_names_is_folded, 0, (int)ARRAY_LEN(conventions));
     tcase_add_loop_test(tests, ragged_and_wide_matrices_are_folded, 0, (int)ARRAY_LEN(sizes));
     tcase_add_test(tests, threads_change_neither_bytes_nor_figures);
     tcase_add_test(tests, the_rest_is_copied_byte_for_byte);
     tcase_add_test(tests, a_given_pair_stands_before_the_table);
-    tcase_add_test(tests, shards_keep_their_names_and_get_an_index);
-    tcase_add_loop_test(tests, an_index_that_lies_is_named, 0, (int)ARRAY_LEN(index_lies));
-    tcase_add_test(tests, a_tensor_in_two_shards_is_named);
-    tcase_add_loop_test(tests, a_pair_that_does_not_fit_leaves_nothing, 0,
-                        (int)ARRAY_LEN(bad_pairs));
-    tcase_add_test(tests, two_outputs_of_one_name_are_refused);
-    tcase_add_test(tests, a_failure_in_the_last_shard_leaves_no_folder);
-    tcase_add_test(tests, a_cancelled_run_leaves_nothing);
-    tcase_add_test(tests, the_input_is_never_the_output);
     return suite_run("convert/convert", tests);
 }
