@@ -10,6 +10,28 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* What INPUTS_HOLES leaves out: a row of A, and of B a block of 128x128, both in the first tile,
+ * which every sample has. What is left must say something: an only row stays, and of a B of one
+ * block a scale's part goes. */
+static void place_hole(inputs_matrix *m, bool is_a)
+{
+    const int64_t block = 128;
+
+    if (is_a && m->rows > 1) {
+        m->hole_row = 1;
+        m->hole_rows = 1;
+        m->hole_columns = m->k;
+    } else if (!is_a && (m->k > block || m->rows > block)) {
+        m->hole_rows = block;
+        m->hole_column = m->k > block ? m->k / block / 2 * block : 0;
+        m->hole_columns = block;
+    } else if (!is_a && m->scale_rows > 1) {
+        m->hole_row = m->scale_rows / 2 * m->quant.gran_mn;
+        m->hole_rows = m->quant.gran_mn;
+        m->hole_columns = m->quant.gran_k;
+    }
+}
+
 static hone_status fill_matrix(const hone_fp8_gemm *p, bool is_a, inputs_kind kind, uint64_t seed,
                                const inputs *in, hone_error *error)
 {
@@ -32,7 +54,8 @@ static hone_status fill_matrix(const hone_fp8_gemm *p, bool is_a, inputs_kind ki
     m.scale_rows = integer_ceil_div(rows, m.quant.gran_mn);
     m.groups = integer_ceil_div(p->k, m.quant.gran_k);
     m.scale_groups = inner ? p->batch * m.groups : m.groups;
-    m.hole_row = m.scale_rows > 1 ? m.scale_rows / 2 : -1; /* an only row must say something */
+    m.one_signed = is_a ? 2 : 3; /* a sixth of D's elements are sums of products of one sign */
+    place_hole(&m, is_a);
     TRY(problem_scale_bytes(m.scale_rows, m.scale_groups, (hone_dtype)m.quant.scale, m.scale_layout,
                             &scale_bytes, error));
     m.scale_batch = inner ? 0 : (int64_t)scale_bytes;

@@ -16,7 +16,9 @@
 typedef enum inputs_kind {
     INPUTS_NORMAL,   /* zero-mean, like activations and weights */
     INPUTS_HOLES,    /* an all-zero row of A and an all-zero block of B, unless it is the only one;
-                        scales of    neighbours binades apart; zero groups */
+                        scales of neighbours binades apart; blocks of +-448; every other row of A
+                        and every third of B without a negative value, so that sums of one sign
+                        stand beside those that cancel. For quantisers: zero groups */
     INPUTS_EXTREMES, /* payload +-448 (e2m1: +-6); groups whose largest magnitude is 448 times a
                         power of two */
     INPUTS_WIDE,     /* scales times 2^-20 .. 2^20 */

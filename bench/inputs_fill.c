@@ -10,6 +10,7 @@
 #include <string.h>
 
 enum { POOL_BYTES = 1 << 18, POOL_LEAST = 16, BLOCK_MOST = 1 << 20 };
+enum { EXTREME_IN = 16 }; /* one block in so many of INPUTS_HOLES is +-448 all over */
 
 typedef struct pool {
     size_t block, len; /* bytes of a block; blocks */
@@ -91,7 +92,7 @@ static hone_status pool_open(const inputs_matrix *m, inputs_kind kind, uint64_t 
         }
         p.scale[i] = numfmt_quantise(values, values_len, rule, (hone_dtype)quant->element,
                                      p.payload + i * block, NULL);
-        if (kind == INPUTS_EXTREMES) {
+        if (kind == INPUTS_EXTREMES || (kind == INPUTS_HOLES && i % EXTREME_IN == 1)) {
             memset(p.payload + i * block, quant->element == HONE_DTYPE_E2M1 ? 0x77 : 0x7e, block);
         }
     }
@@ -100,16 +101,23 @@ static hone_status pool_open(const inputs_matrix *m, inputs_kind kind, uint64_t 
     return HONE_OK;
 }
 
-/* Codes of one row of a block; each sign, one of the bits in `flips`, is drawn again. */
-static void copy_row(uint8_t *to, const uint8_t *from, size_t len, uint64_t flips, uint64_t *state)
+/* Codes of one row of a block; each sign, one of the bits in `signs`, is drawn again, or with no
+ * `state` cleared. */
+static void copy_row(uint8_t *to, const uint8_t *from, size_t len, uint64_t signs, uint64_t *state)
 {
     for (size_t at = 0; at < len; at += 8) {
         size_t part = len - at < 8 ? len - at : 8;
-        uint64_t word = 0, signs = flips != 0 ? random_next(state) & flips : 0;
+        uint64_t word = 0;
         memcpy(&word, from + at, part);
-        word ^= signs;
+        word = (word & ~signs) | (state != NULL ? random_next(state) & signs : 0);
         memcpy(to + at, &word, part);
     }
+}
+
+static bool is_hole(const inputs_matrix *m, inputs_kind kind, int64_t row, int64_t column)
+{
+    return kind == INPUTS_HOLES && row >= m->hole_row && row < m->hole_row + m->hole_rows &&
+           column >= m->hole_column && column < m->hole_column + m->hole_columns;
 }
 
 static float block_scale(float scale, inputs_kind kind, uint64_t *state)
@@ -132,8 +140,7 @@ static void fill_block(const inputs_matrix *m, const pool *p, inputs_kind kind, 
     int64_t rows = m->rows - first < m->quant.gran_mn ? m->rows - first : m->quant.gran_mn;
     int64_t len = m->k - column < m->quant.gran_k ? m->k - column : m->quant.gran_k;
     size_t pick = random_next(state) % p->len;
-    bool hole =
-        kind == INPUTS_HOLES && block_row == m->hole_row && (m->quant.gran_mn == 1 || group == 0);
+    const bool hole = is_hole(m, kind, first, column);
     float scale = block_scale(hole ? p->zero_scale : p->scale[pick], kind, state);
     int64_t place = m->scale_batch == 0 ? batch * m->groups + group : group;
     uint8_t *scales = m->scales + batch * m->scale_batch;
@@ -141,11 +148,13 @@ static void fill_block(const inputs_matrix *m, const pool *p, inputs_kind kind, 
     for (int64_t r = 0; r < rows; r++) {
         uint8_t *to = m->payload + matrix_bytes(m, batch * m->batch_stride +
                                                        (first + r) * m->row_stride + column);
+        const bool positive =
+            kind == INPUTS_ONES || (kind == INPUTS_HOLES && (first + r) % m->one_signed == 0);
         if (hole) {
             memset(to, 0, matrix_bytes(m, len));
         } else {
             copy_row(to, p->payload + pick * p->block + matrix_bytes(m, r * m->quant.gran_k),
-                     matrix_bytes(m, len), kind != INPUTS_ONES ? sign_bits(m) : 0, state);
+                     matrix_bytes(m, len), sign_bits(m), positive ? NULL : state);
         }
     }
     scales += problem_scale_offset(m->scale_rows, m->scale_groups, (hone_dtype)m->quant.scale,

@@ -13,9 +13,11 @@
 #define WHOLE_ELEMENTS  (1 << 23)
 #define PLENTY_ELEMENTS (1 << 20)
 
-/* CTAs of a sample. A CTA of a quantiser is a few hundred elements, one of a matrix product a
- * million MACs. A product's second sample runs under other scales. */
+/* CTAs, or groups, of a sample. A CTA of a quantiser is a few hundred elements, one of a matrix
+ * product a million MACs. A product's second sample runs under other scales, its third with all
+ * checks. Groups of a spread grid make three tiles each: fewer of them. */
 enum { SAMPLE_GEMM = 6, SAMPLE_RESCALED = 3, SAMPLE_THOROUGH = 3, SAMPLE_QUANT = 48 };
+enum { SPREAD_GEMM = 5, SPREAD_RESCALED = 2, SPREAD_THOROUGH = 2 };
 
 /* Inputs that proofs go through. Few tokens need as many kinds as a cache has slots worth asking
  * for (inputs.h). */
@@ -130,6 +132,7 @@ done:
 typedef struct trial {
     const module *m;
     const plan *plan;
+    bool spread; /* `plan` has a larger grid than the candidate's */
     uint64_t sample[PROVE_SAMPLE_MOST];
     prove_launch how;
     hone_emu_counters counters[MANIFEST_MAX_LAUNCHES];
@@ -165,6 +168,7 @@ static hone_status compare(const prover *p, const trial *t, const inputs *in, in
         .ctas_run = is_sampled(t) ? t->how.sample_len : out->ctas_total,
         .ctas_total = out->ctas_total,
         .cover = t->plan->cover,
+        .tiles_run = prove_tiles(&p->problem, t->plan, t->how.sample, t->how.sample_len),
         .written = is_sampled(t) && adds_to_d(p) ? p->second.image[4] : NULL,
         .must_tell = true,
     };
@@ -289,7 +293,8 @@ static hone_status prove_rescaled(prover *p, trial *t, prove_result *out, hone_e
     hone_status status = HONE_OK;
     size_t len = 0;
 
-    prove_sample(t->plan, SAMPLE_RESCALED, p->seed + 2, t->sample, &len);
+    prove_sample(&p->problem, t->plan, t->spread ? SPREAD_RESCALED : SAMPLE_RESCALED, p->seed + 2,
+                 t->sample, &len);
     t->how.sample_len = len;
     TRY(run_and_compare(p, t, &p->rescaled, out, error));
 done:
@@ -306,7 +311,8 @@ static hone_status prove_order(prover *p, trial *t, prove_result *out, hone_erro
     int hit = -1;
 
     t->how.sample = few;
-    prove_sample(t->plan, SAMPLE_THOROUGH, p->seed + 3, few, &t->how.sample_len);
+    prove_sample(&p->problem, t->plan, t->spread ? SPREAD_THOROUGH : SAMPLE_THOROUGH, p->seed + 3,
+                 few, &t->how.sample_len);
     t->how.thorough = true;
     TRY(run_once(p, t, &p->in, &p->second, &hit, out, error));
 done:
@@ -342,7 +348,6 @@ hone_status prover_run(prover *p, const module *m, const plan *launches, const c
     prove_result made = {.outcome = STORE_OK, .ctas_total = prove_ctas(launches)};
     trial t = {.m = m, .plan = launches};
     plan *spread = NULL;
-    size_t wanted = p->problem.op == HONE_OP_FP8_GEMM ? SAMPLE_GEMM : SAMPLE_QUANT;
 
     if (made.ctas_total == 0) {
         return status_set(error, HONE_BAD_ARGUMENT, NULL, 0,
@@ -351,9 +356,14 @@ hone_status prover_run(prover *p, const module *m, const plan *launches, const c
     TRY(device_enter(p->d, error));
     if (p->large && launches->launches_len == 1) {
         TRY(prove_spread(&p->problem, launches, &spread, error));
-        t.plan = spread != NULL ? spread : launches;
+        t.spread = spread != NULL;
+        t.plan = t.spread ? spread : launches;
         made.ctas_total = prove_ctas(t.plan);
-        prove_sample(t.plan, wanted, p->seed, t.sample, &t.how.sample_len);
+        prove_sample(&p->problem, t.plan,
+                     t.spread                              ? SPREAD_GEMM
+                     : p->problem.op == HONE_OP_FP8_GEMM ? SAMPLE_GEMM
+                                                           : SAMPLE_QUANT,
+                     p->seed, t.sample, &t.how.sample_len);
         t.how.sample = t.sample;
     }
     made.ctas_run = is_sampled(&t) ? t.how.sample_len : made.ctas_total;

@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { SPREAD_TILES = 3 };
+
 uint64_t prove_ctas(const plan *p)
 {
     const plan_launch *l = &p->launches[0];
@@ -25,20 +27,36 @@ static bool contains(const uint64_t *sample, size_t len, uint64_t cta)
     return false;
 }
 
-/* A persistent grid's CTAs make many tiles each. For a sample they make two: that goes once around
- * all that is kept from tile to tile, and the tiles of a sample stay few. */
-hone_status prove_spread(const hone_problem *problem, const plan *p, plan **out, hone_error *error)
+static uint64_t groups_of(const plan *p)
 {
-    const plan_launch *l = &p->launches[0];
+    return prove_ctas(p) / (p->cover.rows > 0 ? (uint64_t)p->cover.ctas : 1);
+}
+
+/* Tiles of D that the plan's cover parts it in; 0 where it has none. */
+static uint64_t tiles_of(const hone_problem *problem, const plan *p)
+{
     const plan_cover *cover = &p->cover;
     const hone_fp8_gemm *gemm = &problem->as.fp8_gemm;
 
-    if (problem->op != HONE_OP_FP8_GEMM || cover->rows == 0 || l->grid[1] * l->grid[2] != 1) {
+    if (problem->op != HONE_OP_FP8_GEMM || cover->rows == 0) {
+        return 0;
+    }
+    return (uint64_t)(integer_ceil_div(gemm->m, cover->rows) *
+                      integer_ceil_div(gemm->n, cover->columns) * gemm->batch);
+}
+
+/* A persistent grid's CTAs make many tiles each. For a sample they make three: the second and the
+ * third go around all that is kept from tile to tile, from a first one and from a later one, and
+ * the tiles of a sample stay few. Up to two groups make one less: the grid's last. */
+hone_status prove_spread(const hone_problem *problem, const plan *p, plan **out, hone_error *error)
+{
+    const plan_launch *l = &p->launches[0];
+    const uint64_t tiles = tiles_of(problem, p);
+
+    if (tiles == 0 || l->grid[1] * l->grid[2] != 1) {
         return HONE_OK;
     }
-    const int64_t tiles = integer_ceil_div(gemm->m, cover->rows) *
-                          integer_ceil_div(gemm->n, cover->columns) * gemm->batch;
-    const int64_t ctas = (tiles + 1) / 2 * cover->ctas;
+    const uint64_t ctas = (tiles + SPREAD_TILES - 1) / SPREAD_TILES * (uint64_t)p->cover.ctas;
     if (ctas <= l->grid[0] || ctas > INT32_MAX) {
         return HONE_OK;
     }
@@ -52,11 +70,15 @@ hone_status prove_spread(const hone_problem *problem, const plan *p, plan **out,
     return HONE_OK;
 }
 
-/* The first and last CTA are corners of any raster, the last a tail in every dimension; the middle
- * and the ends of the first run follow, then random ones. */
-static size_t sample_groups(uint64_t total, size_t wanted, uint64_t seed, uint64_t *sample)
+/* The first group makes the first tile; the group of the last tile has tails in every dimension;
+ * the last group is a short one where there are any, and the group whose turn it would be after the
+ * last tile must see that there is none. The middle and the last but one follow, then random ones.
+ */
+static size_t sample_groups(uint64_t total, uint64_t tiles, size_t wanted, uint64_t seed,
+                            uint64_t *sample)
 {
-    const uint64_t fixed[] = {0, total - 1, total / 2, total > 1 ? total - 2 : 0};
+    const uint64_t fixed[] = {
+        0, (tiles - 1) % total, total - 1, tiles % total, total / 2, total > 1 ? total - 2 : 0};
     size_t made = 0;
 
     for (size_t i = 0; i < ARRAY_LEN(fixed) && made < wanted; i++) {
@@ -73,22 +95,38 @@ static size_t sample_groups(uint64_t total, size_t wanted, uint64_t seed, uint64
     return made;
 }
 
-void prove_sample(const plan *p, size_t wanted, uint64_t seed, uint64_t *sample, size_t *len)
+void prove_sample(const hone_problem *problem, const plan *p, size_t wanted, uint64_t seed,
+                  uint64_t *sample, size_t *len)
 {
     const uint64_t ctas = p->cover.rows > 0 ? (uint64_t)p->cover.ctas : 1;
-    const uint64_t total = prove_ctas(p) / ctas;
+    const uint64_t total = groups_of(p), tiles = tiles_of(problem, p);
     uint64_t groups[PROVE_SAMPLE_MOST];
 
     *len = 0;
     if (total <= wanted) {
         return; /* all of them */
     }
-    const size_t made = sample_groups(total, wanted, seed, groups);
+    const size_t made = sample_groups(total, tiles > 0 ? tiles : total, wanted, seed, groups);
     for (size_t i = 0; i < made; i++) {
         for (uint64_t c = 0; c < ctas; c++) {
             sample[(*len)++] = groups[i] * ctas + c;
         }
     }
+}
+
+uint64_t prove_tiles(const hone_problem *problem, const plan *p, const uint64_t *sample, size_t len)
+{
+    const uint64_t tiles = tiles_of(problem, p), total = groups_of(p);
+    uint64_t made = 0;
+
+    if (tiles == 0) {
+        return 0;
+    }
+    for (size_t i = 0; i < len; i += (size_t)p->cover.ctas) {
+        const uint64_t group = sample[i] / (uint64_t)p->cover.ctas;
+        made += group < tiles ? (tiles - 1 - group) / total + 1 : 0;
+    }
+    return made;
 }
 
 static int ordinal_of(const device *d)

@@ -46,8 +46,13 @@ enum { PROVE_SAMPLE_MOST = 48 * MANIFEST_MOST_GROUP }; /* CTAs of a sample */
 
 uint64_t prove_ctas(const plan *p);
 /* CTAs of the first launch that are run, whole groups of the plan's cover, `wanted` of them: into
- * `sample` (capacity PROVE_SAMPLE_MOST), *len 0 when that is all. */
-void prove_sample(const plan *p, size_t wanted, uint64_t seed, uint64_t *sample, size_t *len);
+ * `sample` (capacity PROVE_SAMPLE_MOST), *len 0 when that is all. Groups of a cover take tiles in
+ * turn (manifest.h), so that the sample holds the first tile's, the last tile's, and short ones. */
+void prove_sample(const hone_problem *problem, const plan *p, size_t wanted, uint64_t seed,
+                  uint64_t *sample, size_t *len);
+/* Tiles of the cover that the sample's groups make; 0 for a plan without a cover. */
+uint64_t prove_tiles(const hone_problem *problem, const plan *p, const uint64_t *sample,
+                     size_t len);
 /* *out, to be freed, is the plan with a larger grid where its few CTAs make many tiles each; NULL
  * as it is where they do not. */
 hone_status prove_spread(const hone_problem *problem, const plan *p, plan **out, hone_error *error);

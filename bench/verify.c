@@ -15,6 +15,14 @@ void verify_sums_add(verify_sums *s, double got, double expected)
     s->error += (got - expected) * (got - expected);
 }
 
+verify_sums verify_sums_join(const verify_sums *a, const verify_sums *b)
+{
+    return (verify_sums){.dot = a->dot + b->dot,
+                         .got = a->got + b->got,
+                         .expected = a->expected + b->expected,
+                         .error = a->error + b->error};
+}
+
 void verify_sums_finish(const verify_sums *s, verify_result *out)
 {
     double norms = sqrt(s->got) * sqrt(s->expected), both = s->got + s->expected;

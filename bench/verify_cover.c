@@ -146,13 +146,9 @@ static bool on_edges(int64_t first, int64_t len, int64_t tile, int64_t whole)
     return first % tile == 0 && ((first + len) % tile == 0 || first + len == whole);
 }
 
-bool verify_cover_is_made(const verify_cover *c, const reference_rect *whole, int64_t batches,
-                          const plan_cover *cover, uint64_t run, uint64_t total)
+bool verify_cover_is_made(const verify_cover *c, const reference_rect *whole,
+                          const plan_cover *cover, uint64_t tiles)
 {
-    const uint64_t tiles = (uint64_t)(integer_ceil_div(whole->rows, cover->rows) *
-                                      integer_ceil_div(whole->columns, cover->columns) * batches);
-    const uint64_t made = tiles_covered(c, cover->rows, cover->columns);
-
     for (size_t i = 0; i < c->len; i++) {
         const reference_rect *r = &c->rect[i];
         if (!on_edges(r->row, r->rows, cover->rows, whole->rows) ||
@@ -160,10 +156,5 @@ bool verify_cover_is_made(const verify_cover *c, const reference_rect *whole, in
             return false;
         }
     }
-    /* `longer` groups of all make one more than the others: at least so many of those that ran. */
-    const uint64_t each = tiles / total, longer = tiles % total, shorter = total - longer;
-    const uint64_t least = run * each + (run > shorter ? run - shorter : 0);
-    const uint64_t most = run * each + (run < longer ? run : longer);
-
-    return made >= least && made <= most;
+    return tiles_covered(c, cover->rows, cover->columns) == tiles;
 }

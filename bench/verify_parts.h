@@ -12,6 +12,7 @@ typedef struct verify_sums {
 } verify_sums;
 
 void verify_sums_add(verify_sums *s, double got, double expected);
+verify_sums verify_sums_join(const verify_sums *a, const verify_sums *b);
 /* Cosine, Frobenius and calc_diff into the result. */
 void verify_sums_finish(const verify_sums *s, verify_result *out);
 
@@ -37,10 +38,9 @@ void verify_cover_free(verify_cover *c);
 bool verify_cover_is_tiles(const verify_cover *c, const reference_rect *whole, int64_t batches,
                            uint64_t run, uint64_t total);
 
-/* Whether the rectangles are whole tiles of `cover`, as many as `run` of its `total` groups can
- * have made. */
-bool verify_cover_is_made(const verify_cover *c, const reference_rect *whole, int64_t batches,
-                          const plan_cover *cover, uint64_t run, uint64_t total);
+/* Whether the rectangles are `tiles` whole tiles of `cover`. */
+bool verify_cover_is_made(const verify_cover *c, const reference_rect *whole,
+                          const plan_cover *cover, uint64_t tiles);
 
 /* What quantisers share: a raw scale may be one unit off. A scale read back: 1 equal, 0 one unit
  * off where that is allowed, -1 wrong. A code may be one off where its scale's answer was 0. */

@@ -63,8 +63,9 @@ typedef struct plan_launch {
 } plan_launch;
 
 /* What each `ctas` consecutive CTAs of the first launch make of the output: tiles of rows x
- * columns. Where the grid has fewer groups than there are tiles, each makes floor or ceil of their
- * quotient. rows = 0: not said. */
+ * columns. Where the grid has fewer groups than there are tiles, they take them in turn: group g of
+ * G makes tiles g, g + G, g + 2G, ..., and the last tile has the output's last row and column.
+ * rows = 0: not said. */
 typedef struct plan_cover {
     int64_t rows, columns, ctas;
 } plan_cover;
@@ -166,8 +167,9 @@ hone_status templates_source(const templates *t, const manifest *m, template_sou
 const char *templates_header(const char *name, size_t len);
 /* Raised whenever bench/prove starts to refuse what it let pass: winners of the weaker proof are
  * then stale, and a sweep tries them again. 2: sampled quantisers as tiles, NaN, dropped slots. 3:
- * late copies, races, proxy fences, strict barriers. 4: the least that groups of a cover make. */
-#define TEMPLATES_PROOF_VERSION 4
+ * late copies, races, proxy fences, strict barriers. 4: the least that groups of a cover make. 5:
+ * exactly what they make, three tiles each; sums of one sign, gated apart. */
+#define TEMPLATES_PROOF_VERSION 5
 
 /* Digest of all that the template's code depends on (source, headers, manifest), and of the proof
  * that it goes through. */

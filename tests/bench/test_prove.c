@@ -193,11 +193,13 @@ END_TEST
 
 START_TEST(samples_are_distinct_and_hold_both_ends)
 {
+    const hone_problem problem = {.op = HONE_OP_ACT_QUANT};
+
     for (uint64_t total = 7; total < 3000; total += 131) {
         const plan p = {.launches_len = 1, .launches = {{.grid = {(uint32_t)total, 1, 1}}}};
         uint64_t sample[PROVE_SAMPLE_MOST];
         size_t len = 0;
-        prove_sample(&p, 6, total, sample, &len);
+        prove_sample(&problem, &p, 6, total, sample, &len);
         ck_assert_uint_eq(len, 6);
         ck_assert_uint_eq(sample[0], 0);
         ck_assert_uint_eq(sample[1], total - 1);
@@ -216,10 +218,12 @@ START_TEST(a_sample_holds_whole_groups_of_a_cover)
     const plan p = {.launches_len = 1,
                     .launches = {{.grid = {4 * 100, 1, 1}}},
                     .cover = {.rows = 64, .columns = 64, .ctas = 4}};
+    const hone_problem problem = {.op = HONE_OP_FP8_GEMM,
+                                  .as.fp8_gemm = {.m = 640, .n = 640, .batch = 1}};
     uint64_t sample[PROVE_SAMPLE_MOST];
     size_t len = 0;
 
-    prove_sample(&p, 6, 1, sample, &len);
+    prove_sample(&problem, &p, 6, 1, sample, &len);
     ck_assert_uint_eq(len, 6 * 4);
     for (size_t i = 0; i < len; i++) {
         ck_assert_uint_eq(sample[i], sample[i / 4 * 4] + i % 4);
@@ -228,7 +232,47 @@ START_TEST(a_sample_holds_whole_groups_of_a_cover)
 }
 END_TEST
 
-START_TEST(a_persistent_grid_is_spread_to_two_tiles_a_group)
+/* Tile t is made by group t % groups. */
+static bool has_group(const uint64_t *sample, size_t len, uint64_t group)
+{
+    for (size_t i = 0; i < len; i++) {
+        if (sample[i] == group) {
+            return true;
+        }
+    }
+    return false;
+}
+
+START_TEST(a_sample_of_a_cover_holds_the_groups_that_go_wrong)
+{
+    for (uint64_t tiles = 40; tiles < 400; tiles += 7) {
+        for (uint64_t groups = 7; groups <= tiles; groups += 5) {
+            const plan p = {.launches_len = 1,
+                            .launches = {{.grid = {(uint32_t)groups, 1, 1}}},
+                            .cover = {.rows = 64, .columns = 64, .ctas = 1}};
+            const hone_problem problem = {
+                .op = HONE_OP_FP8_GEMM,
+                .as.fp8_gemm = {.m = 64 * (int64_t)tiles - 1, .n = 1, .batch = 1}};
+            uint64_t sample[PROVE_SAMPLE_MOST], made = 0;
+            size_t len = 0;
+            prove_sample(&problem, &p, 5, tiles, sample, &len);
+            ck_assert_uint_eq(len, 5);
+            ck_assert(has_group(sample, len, 0));
+            ck_assert(has_group(sample, len, (tiles - 1) % groups)); /* tails */
+            ck_assert(has_group(sample, len, groups - 1));           /* short, or as all */
+            ck_assert(has_group(sample, len, tiles % groups));       /* its turn never comes */
+            for (size_t i = 0; i < len; i++) {
+                for (uint64_t t = sample[i]; t < tiles; t += groups) {
+                    made++;
+                }
+            }
+            ck_assert_uint_eq(prove_tiles(&problem, &p, sample, len), made);
+        }
+    }
+}
+END_TEST
+
+START_TEST(a_persistent_grid_is_spread_to_three_tiles_a_group)
 {
     const char *text = "fp8_gemm:m=4096,n=7168,k=2048,recipe=f32-1x128-128x128";
     plan p = {.launches_len = 1,
@@ -240,7 +284,7 @@ START_TEST(a_persistent_grid_is_spread_to_two_tiles_a_group)
     ck_assert_int_eq(hone_problem_parse(text, &problem, NULL), HONE_OK);
     ck_assert_int_eq(prove_spread(&problem, &p, &spread, NULL), HONE_OK);
     ck_assert_ptr_nonnull(spread);
-    ck_assert_uint_eq(spread->launches[0].grid[0], 2 * (16 * 56 / 2));
+    ck_assert_uint_eq(spread->launches[0].grid[0], 2 * 299); /* 896 tiles: one group makes 2 */
     free(spread);
     spread = NULL;
     p.launches[0].grid[0] = 2 * 16 * 56; /* a group for each tile already */
@@ -262,7 +306,8 @@ int main(void)
     tcase_add_test(tests, a_launch_that_fails_is_an_outcome_and_the_next_one_works);
     tcase_add_test(tests, samples_are_distinct_and_hold_both_ends);
     tcase_add_test(tests, a_sample_holds_whole_groups_of_a_cover);
-    tcase_add_test(tests, a_persistent_grid_is_spread_to_two_tiles_a_group);
+    tcase_add_test(tests, a_sample_of_a_cover_holds_the_groups_that_go_wrong);
+    tcase_add_test(tests, a_persistent_grid_is_spread_to_three_tiles_a_group);
     const int result = suite_run_here("bench/prove", tests); /* the compiler has threads */
     prove_fixture_stop();
     return result;

@@ -12,7 +12,8 @@
     " raster=8 staged=" #staged " loader_registers=40 residency=1 idle=" #idle
 
 /* m, n and k with tails: n a multiple of 8, k one of 16 */
-#define SHAPE "fp8_gemm:m=200,n=328,k=528,recipe="
+#define SPREAD(sizes) "fp8_gemm:" sizes ",k=384,recipe=f32-1x128-128x128"
+#define SHAPE         "fp8_gemm:m=200,n=328,k=528,recipe="
 static const struct {
     const char *problem, *config;
 } right[] = {
@@ -48,6 +49,12 @@ static const struct {
      CONFIG(0, 128, 128, 2, 1, 1, 1, 4, 1, 1, 1, 1)},
     {"fp8_gemm:m=16,n=8192,k=1024,recipe=ue8m0-1x32-32x32",
      CONFIG(1, 16, 128, 2, 1, 1, 2, 6, 0, 2, 0, 0)},
+    /* spread: three tiles a group. 256 of them leave two groups with one less, 272 one, 255 none.
+       The ring of four stages comes around twice in three tiles of three K blocks. */
+    {SPREAD("m=2048,n=2048"), CONFIG(0, 128, 128, 2, 1, 1, 1, 4, 0, 1, 1, 1)},
+    {SPREAD("m=2048,n=2176"), CONFIG(0, 128, 128, 2, 1, 1, 1, 4, 0, 1, 1, 1)},
+    {SPREAD("m=2176,n=1920"), CONFIG(0, 128, 128, 2, 1, 1, 1, 4, 0, 1, 1, 1)},
+    {SPREAD("m=2041,n=4080"), CONFIG(0, 128, 128, 2, 1, 1, 1, 4, 1, 1, 0, 1)},
 };
 
 START_TEST(a_config_is_proved)
@@ -69,6 +76,10 @@ END_TEST
 #define SPLIT    9
 #define TURNED   6
 #define TWO_SETS 11
+#define SPREAD_2 23 /* so many groups make one tile less */
+#define SPREAD_1 24
+#define SPREAD_0 25
+#define THIRD    "i == schedule.first() + 2 * schedule.step()"
 static const struct {
     const char *what;
     int row; /* of `right` */
@@ -95,6 +106,26 @@ static const struct {
     {"parts are read before they are there", SPLIT, "    cluster_sync();\n    const i32 rank",
      "    const i32 rank"},
     {"a turned tile's row bound", TURNED, "if (r < n && c < m)", "if (r < m && c < n)"},
+    {"the last tile is left out", SPREAD_2, ".tiles = tiles_m * tiles_n * batch,",
+     ".tiles = tiles_m * tiles_n * batch - 1,"},
+    {"the last tile is left out", SPREAD_1, ".tiles = tiles_m * tiles_n * batch,",
+     ".tiles = tiles_m * tiles_n * batch - 1,"},
+    {"the last tile is left out", SPREAD_0, ".tiles = tiles_m * tiles_n * batch,",
+     ".tiles = tiles_m * tiles_n * batch - 1,"},
+    {"a tile past the last one", SPREAD_2, ".tiles = tiles_m * tiles_n * batch,",
+     ".tiles = tiles_m * tiles_n * batch + 1,"},
+    {"a tile past the last one", SPREAD_0, ".tiles = tiles_m * tiles_n * batch,",
+     ".tiles = tiles_m * tiles_n * batch + 1,"},
+    {"the parity does not come back", SPREAD_1, "parity ^= 1;", "parity = 1;"},
+    {"a third tile in the wrong phase", SPREAD_1, "        line.tile(sum, w.blocks);",
+     "        if (" THIRD ") { line.ring.parity ^= 1; }\n        line.tile(sum, w.blocks);"},
+    {"a third tile is not stored", SPREAD_1, "            out.all(",
+     "            if (!(" THIRD ")) out.all("},
+    {"a third tile is put where the second is", SPREAD_1, "const Work w = schedule.at(i);",
+     "const Work w = schedule.at(" THIRD " ? i - schedule.step() : i);"},
+    {"a third tile has the second's scales", SPREAD_1, "reads.open(source, w.batch, kRows ? w.row",
+     "reads.open(source, w.batch, kRows ? schedule.at(" THIRD " ? i - schedule.step() : i).row"},
+    {"staged sums are overwritten while they are read", SPREAD_1, "bulk_wait_read();", ";"},
 };
 
 START_TEST(a_mutant_is_refused)

@@ -236,18 +236,21 @@ START_TEST(sampled_ctas_must_have_written_whole_tiles)
 END_TEST
 
 /* The same 15 tiles of 16 x 16 by 8 groups of two CTAs, which make two tiles each, the last group
- * one: how many tiles of a row-major grid are there after six groups ran. */
+ * one: how many tiles of a row-major grid are there after six groups ran, which make `wanted`. */
 static const struct {
     const char *name;
+    uint64_t wanted;
     int64_t tiles, columns; /* columns: of the cover's tile */
     bool passes;
 } covered[] = {
-    {"the short group was not among them", 12, 16, true},
-    {"the short group was among them", 11, 16, true},
-    {"each group dropped its second tile", 6, 16, false},
-    {"two tiles are missing", 10, 16, false},
-    {"a tile too many", 13, 16, false},
-    {"tiles of another size", 12, 48, false},
+    {"the short group was not among them", 12, 12, 16, true},
+    {"the short group was among them", 11, 11, 16, true},
+    {"one group dropped its last tile", 12, 11, 16, false},
+    {"the short group made two", 11, 12, 16, false},
+    {"each group dropped its second tile", 12, 6, 16, false},
+    {"two tiles are missing", 12, 10, 16, false},
+    {"a tile too many", 12, 13, 16, false},
+    {"tiles of another size", 12, 12, 48, false},
 };
 
 START_TEST(groups_must_have_made_their_share_of_whole_tiles)
@@ -267,7 +270,8 @@ START_TEST(groups_must_have_made_their_share_of_whole_tiles)
                                     .tolerance = 36.0,
                                     .ctas_run = 12,
                                     .ctas_total = 16,
-                                    .cover = {16, covered[_i].columns, 2}};
+                                    .cover = {16, covered[_i].columns, 2},
+                                    .tiles_run = covered[_i].wanted};
     ck_assert_int_eq(verify_outputs(&request, &r.result, &error), HONE_OK);
     ck_assert_msg(r.result.passed == covered[_i].passes, "%s: %s", covered[_i].name,
                   r.result.reason);

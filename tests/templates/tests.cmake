@@ -18,3 +18,7 @@ hone_test(templates static LINK hone_bench SOURCES templates/kernels.c templates
   SET HONE_KERNEL_DRAWS=48)
 add_dependencies(test_templates_static hone-worker)
 hone_run(templates order_of_every_m test_templates_proof LABELS slow TIMEOUT 3600 SET HONE_ORDER_STEP=1)
+
+# Whole spaces in shards: HONE_SHARD=i/n runs the i-th of n, each some ten thousand compiles divided by n.
+hone_test(templates whole LINK hone_bench SOURCES templates/kernels.c LABELS slow TIMEOUT 7200 SET HONE_SHARD=0/500)
+add_dependencies(test_templates_whole hone-worker)
