@@ -28,6 +28,7 @@ static const struct {
     {"emulator", "speed of the emulated GPU"},
     {"kernels", "modelled fp8 products of two models on Hopper"},
     {"sass", "what the loops of Hopper's fp8 product issue"},
+    {"convert", "a conversion of MXFP4 weights, beside a copy"},
 };
 #define BENCHMARKS_LEN (sizeof benchmarks / sizeof benchmarks[0])
 
