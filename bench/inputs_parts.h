@@ -16,8 +16,8 @@ typedef struct inputs_matrix {
     int64_t scale_batch; /* bytes from one batch's scale matrix to the next; 0: side by side */
     int64_t groups;      /* of one batch */
     uint8_t *payload, *scales;
-    /* INPUTS_HOLES: these rows are 0 in these columns, and every `one_signed`-th row has no negative
-     * value. No rows: no hole. */
+    /* INPUTS_HOLES: these rows are 0 in these columns, and every `one_signed`-th row has no
+     * negative value. No rows: no hole. */
     int64_t hole_row, hole_rows, hole_column, hole_columns, one_signed;
 } inputs_matrix;
 

@@ -360,9 +360,9 @@ hone_status prover_run(prover *p, const module *m, const plan *launches, const c
         t.plan = t.spread ? spread : launches;
         made.ctas_total = prove_ctas(t.plan);
         prove_sample(&p->problem, t.plan,
-                     t.spread                              ? SPREAD_GEMM
+                     t.spread                            ? SPREAD_GEMM
                      : p->problem.op == HONE_OP_FP8_GEMM ? SAMPLE_GEMM
-                                                           : SAMPLE_QUANT,
+                                                         : SAMPLE_QUANT,
                      p->seed, t.sample, &t.how.sample_len);
         t.how.sample = t.sample;
     }

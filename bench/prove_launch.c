@@ -77,8 +77,8 @@ hone_status prove_spread(const hone_problem *problem, const plan *p, plan **out,
 static size_t sample_groups(uint64_t total, uint64_t tiles, size_t wanted, uint64_t seed,
                             uint64_t *sample)
 {
-    const uint64_t fixed[] = {
-        0, (tiles - 1) % total, total - 1, tiles % total, total / 2, total > 1 ? total - 2 : 0};
+    const uint64_t fixed[] = {0,         (tiles - 1) % total,      total - 1, tiles % total,
+                              total / 2, total > 1 ? total - 2 : 0};
     size_t made = 0;
 
     for (size_t i = 0; i < ARRAY_LEN(fixed) && made < wanted; i++) {

@@ -24,11 +24,11 @@ typedef struct verify_request {
     double tolerance; /* c of |err| <= c * u * sum|a*b| + 1 ulp of the output; plan.tolerance */
     bool wide;        /* the unit keeps 25 bits or more: u is 2^-23, else 2^-13 */
     uint64_t ctas_run, ctas_total; /* of the launch; equal when all ran */
-    plan_cover cover;   /* the plan's: what a group of CTAs makes; rows 0: not said */
-    uint64_t tiles_run; /* with a cover: tiles that the groups that ran make; prove_tiles */
-    const uint8_t *written;        /* a sum into D on sampled CTAs: D after these CTAs ran on a D of
-                                      VERIFY_POISON, which any sum changes; NULL: `before` and `after` tell
-                                      what was written */
+    plan_cover cover;              /* the plan's: what a group of CTAs makes; rows 0: not said */
+    uint64_t tiles_run;     /* with a cover: tiles that the groups that ran make; prove_tiles */
+    const uint8_t *written; /* a sum into D on sampled CTAs: D after these CTAs ran on a D of
+                               VERIFY_POISON, which any sum changes; NULL: `before` and `after` tell
+                               what was written */
     bool must_tell; /* fail a product whose inputs leave every element of D as 0, or as it was */
 } verify_request;
 
@@ -45,11 +45,11 @@ typedef struct verify_result {
 void verify_keep_worst(verify_result *worst, const verify_result *other);
 
 /* Compare. When only some CTAs ran, what they wrote must be whole tiles: of the plan's cover and
- * exactly as many as its groups make, else of one grid and as many as ran. A hole, a short tail or a
- * stray write shows as a count that no tile size explains.
- * act_quant's tiles are those of its scales, padding included, and q must be written exactly where
- * they are. The verdict is in *out; the status says only whether it could be reached
- * (HONE_NO_MEMORY, HONE_BAD_ARGUMENT, HONE_UNSUPPORTED). */
+ * exactly as many as its groups make, else of one grid and as many as ran. A hole, a short tail or
+ * a stray write shows as a count that no tile size explains. act_quant's tiles are those of its
+ * scales, padding included, and q must be written exactly where they are. The verdict is in *out;
+ * the status says only whether it could be reached (HONE_NO_MEMORY, HONE_BAD_ARGUMENT,
+ * HONE_UNSUPPORTED). */
 hone_status verify_outputs(const verify_request *r, verify_result *out, hone_error *error);
 
 /* Index of the first byte of a red zone that is not VERIFY_RED_ZONE_BYTE; `len` when it is intact.

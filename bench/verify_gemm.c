@@ -218,7 +218,8 @@ done:
 
 static void check_gate(const gemm *g, verify_result *out)
 {
-    static const char *const name[PARTS] = {"whose products cancel", "whose products have one sign"};
+    static const char *const name[PARTS] = {"whose products cancel",
+                                            "whose products have one sign"};
     const verify_sums all = verify_sums_join(&g->sums[PART_CANCELS], &g->sums[PART_ONE_SIGN]);
 
     verify_sums_finish(&all, out);

@@ -151,8 +151,7 @@ END_TEST
 static int binades(const hone_fp8_gemm *p, const inputs *in, int operand)
 {
     const hone_dtype dtype = (hone_dtype)(operand == 1 ? p->recipe.a.scale : p->recipe.b.scale);
-    const uint64_t len =
-        in->operand[operand].bytes / ((uint64_t)numfmt_dtype_bits(dtype) / 8);
+    const uint64_t len = in->operand[operand].bytes / ((uint64_t)numfmt_dtype_bits(dtype) / 8);
     int low = 1000, high = -1000;
 
     for (uint64_t i = 0; i < len; i++) {

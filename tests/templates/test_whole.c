@@ -1,6 +1,6 @@
 /* test_whole.c - whole spaces of the fp8 products, compiled: every legal config of a problem is
- * taken by NVRTC and fits its device, and one that ptxas has nothing against is clean in its machine
- * code. A space is some ten thousand kernels, hours of NVRTC, so it is cut into shards:
+ * taken by NVRTC and fits its device, and one that ptxas has nothing against is clean in its
+ * machine code. A space is some ten thousand kernels, hours of NVRTC, so it is cut into shards:
  * HONE_SHARD=i/n compiles the i-th of n (by a hash, so that a shard is a sample of the whole), and
  * HONE_SHARD_ROW=r keeps to one problem. Configs that differ in launch or raster alone are the same
  * code but for a constant, and count as one. What ptxas said of each is printed. */
@@ -146,8 +146,8 @@ static void compile_one(walk *w, const config *c, const plan *p)
     char why[400], text[512] = "";
 
     manifest_config_format(w->m, c, text, sizeof text, NULL);
-    ck_assert_int_eq(
-        jit_request_plan(shared.templates, w->m, p, w->g.facts.arch, &request, &error), HONE_OK);
+    ck_assert_int_eq(jit_request_plan(shared.templates, w->m, p, w->g.facts.arch, &request, &error),
+                     HONE_OK);
     ck_assert_msg(jit_compile(shared.compiler, &request, &code, &error) == HONE_OK,
                   "%s on %s, %s: %s", w->problem_text, w->g.slug, text, error.message);
     w->compiled++;
@@ -221,8 +221,7 @@ START_TEST(every_legal_config_compiles_and_fits)
         /* One in twenty of wgmma's, whose manifest knows what spills; more are slow to search. */
         const uint64_t share = strcmp(walked[_i].template, WGMMA) == 0 ? 20 : 3;
         ck_assert_msg(share * w.flawed <= w.compiled + 2 * share, "%s: %llu of %llu are flawed",
-                      w.problem_text, (unsigned long long)w.flawed,
-                      (unsigned long long)w.compiled);
+                      w.problem_text, (unsigned long long)w.flawed, (unsigned long long)w.compiled);
     }
     free(p);
 }
