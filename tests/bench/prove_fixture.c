@@ -160,6 +160,16 @@ bool prove_fixture_start(const char *suite)
     return true;
 }
 
+const templates *prove_fixture_templates(void)
+{
+    return all;
+}
+
+jit *prove_fixture_compiler(void)
+{
+    return compiler;
+}
+
 void prove_fixture_stop(void)
 {
     jit_close(compiler);

@@ -20,6 +20,9 @@ typedef struct prove_fixture {
  * False without NVRTC, which is said, and ends the process with 1 when this build is at fault. */
 bool prove_fixture_start(const char *suite);
 void prove_fixture_stop(void);
+/* What all tests share, between start and stop. */
+const templates *prove_fixture_templates(void);
+jit *prove_fixture_compiler(void);
 
 /* The best choice of one template (NULL: of all) by the performance model, or the config `pinned`
  * of its template. In its source, or in the first header that has it, `old` gives way to `new`;

@@ -7,7 +7,11 @@ hone_test(bench prove_wgmma LINK hone_bench hone_core SOURCES bench/prove_fixtur
 hone_test(bench estimate LINK hone_bench hone_models hone_core SOURCES bench/prove_fixture.c)
 hone_test(bench sass LINK hone_bench SOURCES bench/cubin.c runtime/jit_fixture.c)
 hone_test(bench sass_damage LINK hone_bench SOURCES bench/cubin.c)
-foreach(suite prove prove_wgmma estimate)
+hone_test(bench corner LINK hone_bench hone_core SOURCES bench/prove_fixture.c bench/corner.c TIMEOUT 900)
+foreach(part corners shapes schedules) # hours each
+  hone_run(bench corner_${part} test_bench_corner LABELS slow TIMEOUT 14400 SET HONE_CORNER=4 HONE_CORNER_PART=${part})
+endforeach()
+foreach(suite prove prove_wgmma estimate corner)
   add_dependencies(test_bench_${suite} hone_emu hone-worker)
 endforeach()
 add_dependencies(test_bench_sass hone-worker)

@@ -1,0 +1,309 @@
+/* test_corner.c - the products' corner cases (kernels.md App. C) and the shapes that models ask for
+ * (1.9), proved on emulated GPUs: configs that cover every parameter's values, with fewer SMs than
+ * tiles where the grid is persistent, and every schedule of small ones with all checks.
+ *
+ * HONE_CORNER=n proves the default and up to n drawn configs of every row at every size, which takes
+ * hours; without it one config of some rows at some sizes. HONE_CORNER_PART keeps to `corners`,
+ * `shapes` or `schedules`. */
+#include "tests/bench/corner.h"
+#include "tests/support/suite.h"
+
+#include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define WGMMA    "fp8_gemm/sm90_wgmma"
+#define MMA_SYNC "fp8_gemm/mma_sync"
+#define ADA      "emu:rtx4090"
+#define HOPPER   "emu:h20"
+enum { MOST_DRAWS = 64, FEW_SMS = 3 };
+
+static const struct {
+    const char *device, *template, *recipe; /* and what follows it in a problem's text */
+} rows[] = {
+    {HOPPER, WGMMA, "f32-1x128-128x128"},
+    {ADA, MMA_SYNC, "ue8m0-1x32-32x32,accumulate=1"},
+    {HOPPER, WGMMA, "f32-1x128-128x128,accumulate=1"},
+    {HOPPER, WGMMA, "f32-1x128-1x128,out=f32,accumulate=1"},
+    {HOPPER, WGMMA, "ue8m0-1x32-32x32"},
+    {HOPPER, WGMMA, "f32-1x32-32x32,out=f32"},
+    {ADA, MMA_SYNC, "f32-1x128-128x128"},
+    {HOPPER, WGMMA, "f32-1x32-128x128,accumulate=1"},
+    {HOPPER, WGMMA, "ue8m0-1x32-1x32,out=f32,accumulate=1"},
+    {HOPPER, WGMMA, "f32-1x128-1x128"},
+    {HOPPER, WGMMA, "f32-1x32-1x32"},
+    {HOPPER, WGMMA, "f32-1x128-32x32,out=f32"},
+    {HOPPER, WGMMA, "ue8m0-1x128-1x32"},
+    {ADA, MMA_SYNC, "f32-1x128-1x128,out=f32,accumulate=1"},
+    {ADA, MMA_SYNC, "ue8m0-1x32-1x32"},
+    {ADA, MMA_SYNC, "f32-1x32-128x128,out=f32"},
+    {HOPPER, MMA_SYNC, "f32-1x128-128x128,accumulate=1"},
+    {HOPPER, MMA_SYNC, "ue8m0-1x32-32x32"},
+};
+
+/* Draws asked for; 0: the short run. */
+static size_t draws(void)
+{
+    const char *asked = getenv("HONE_CORNER");
+    const long wanted = asked != NULL ? atol(asked) : 0;
+
+    return wanted < 0 ? 0 : wanted > MOST_DRAWS ? MOST_DRAWS : (size_t)wanted;
+}
+
+static device *open_device(const char *spec)
+{
+    hone_error error = {0};
+    device *d = NULL;
+
+    ck_assert_msg(device_open(spec, &d, &error) == HONE_OK, "%s", error.message);
+    return d;
+}
+
+static const manifest *find(const char *template)
+{
+    const manifest *m = templates_find(prove_fixture_templates(), template);
+
+    ck_assert_ptr_nonnull(m);
+    return m;
+}
+
+/* The default's config, unless the run is short, then drawn ones. */
+static size_t configs_of(const device *d, const hone_problem *problem, const manifest *m,
+                         uint64_t seed, config out[MOST_DRAWS + 1])
+{
+    size_t len = 0;
+
+    if (draws() == 0) {
+        return corner_draw(d, problem, m, seed, 1, out);
+    }
+    len += corner_default(d, problem, m, out);
+    return len + corner_draw(d, problem, m, seed, draws(), out + len);
+}
+
+static void prove_plan(prover *p, const corner_candidate *c, const plan *launches, int64_t m)
+{
+    hone_error error = {0};
+    prove_result r;
+
+    ck_assert_msg(prover_run(p, c->module, launches, c->code, &r, &error) == HONE_OK, "%s",
+                  error.message);
+    ck_assert_msg(r.outcome == STORE_OK, "m=%d, %u CTAs, %s: %s", (int)m,
+                  launches->launches[0].grid[0], c->text, r.reason);
+    ck_assert_double_le(r.verify.max_err_ratio, 1.0);
+}
+
+/* ---- Appendix C ------------------------------------------------------------------------------ */
+
+static const int64_t ms[] = {1, 15, 16, 17, 63, 64, 65, 127, 128, 129};
+/* n % 8 == 0 but not % 128, k % 16 == 0 but not % 128; small enough to run whole. */
+static const int64_t nks[][2] = {{576, 400}, {2112, 144}};
+
+/* How many proofs of this process ran on fewer SMs than there are tiles. */
+static int on_few_sms;
+
+static void prove_sizes(const corner_candidate *c, const char *recipe, const int64_t nk[2],
+                        size_t from, size_t step)
+{
+    hone_error error = {0};
+    plan *p = calloc(2, sizeof *p);
+
+    ck_assert_ptr_nonnull(p);
+    for (size_t i = from; i < ARRAY_LEN(ms); i += step) {
+        const hone_problem problem = corner_problem(recipe, ms[i], nk[0], nk[1]);
+        prover *made = NULL;
+        ck_assert_msg(corner_plan(c, &problem, 0, &p[0]), "%s at m=%d", c->text, (int)ms[i]);
+        ck_assert_msg(prover_open(c->d, &problem, 23 + i, &made, &error) == HONE_OK, "%s",
+                      error.message);
+        prove_plan(made, c, &p[0], ms[i]);
+        if (corner_plan(c, &problem, FEW_SMS, &p[1]) &&
+            p[1].launches[0].grid[0] < p[0].launches[0].grid[0]) {
+            prove_plan(made, c, &p[1], ms[i]);
+            on_few_sms++;
+        }
+        prover_close(made);
+    }
+    free(p);
+}
+
+START_TEST(corners_are_proved)
+{
+    const bool full = draws() > 0;
+    const size_t row = (size_t)_i / ARRAY_LEN(nks), shape = (size_t)_i % ARRAY_LEN(nks);
+    config *configs = calloc(MOST_DRAWS + 1, sizeof *configs);
+
+    ck_assert_ptr_nonnull(configs);
+    if (full || (row % 3 == 0 && shape == row / 3 % 2)) {
+        device *d = open_device(rows[row].device);
+        const manifest *m = find(rows[row].template);
+        const hone_problem problem =
+            corner_problem(rows[row].recipe, 129, nks[shape][0], nks[shape][1]);
+        const size_t len = configs_of(d, &problem, m, 100 + (uint64_t)_i, configs);
+        for (size_t i = 0; i < len; i++) {
+            corner_candidate c;
+            corner_open(&c, d, &problem, m, &configs[i]);
+            prove_sizes(&c, rows[row].recipe, nks[shape], full ? 0 : row % 5, full ? 1 : 5);
+            corner_close(&c);
+        }
+        printf("%s, %s, n=%d k=%d: %zu configs\n", rows[row].template, rows[row].recipe,
+               (int)nks[shape][0], (int)nks[shape][1], len);
+        device_close(d);
+    }
+    free(configs);
+}
+END_TEST
+
+/* Ran after the corners: some of them must have had fewer SMs than tiles. */
+START_TEST(some_grids_had_fewer_sms_than_tiles)
+{
+    ck_assert_int_gt(on_few_sms, 0);
+}
+END_TEST
+
+/* ---- The models' shapes ---------------------------------------------------------------------- */
+
+static const int64_t shapes[][2] = {{2112, 7168},  {576, 7168},  {24576, 1536}, {32768, 512},
+                                    {7168, 16384}, {4096, 7168}, {7168, 2048}};
+static const int64_t shape_ms[] = {1, 128, 4096};
+/* Per 128 and per 32, and the one that adds to D in f32. */
+static const size_t shape_rows[] = {0, 3, 4, 8, 6, 1};
+
+/* Of the short run: a few that sampled proofs are quick for. */
+static bool is_short(size_t row, size_t shape, int64_t m)
+{
+    return (row == 0 && shape == 1 && m == 1) || (row == 4 && shape == 0 && m == 128) ||
+           (row == 6 && shape == 6 && m == 1);
+}
+
+static void prove_shape(const device *d, size_t row, size_t shape, int64_t m, config *configs)
+{
+    hone_error error = {0};
+    const manifest *of = find(rows[row].template);
+    const hone_problem problem =
+        corner_problem(rows[row].recipe, m, shapes[shape][0], shapes[shape][1]);
+    const size_t len = configs_of(d, &problem, of, 1000 * row + 10 * shape + (uint64_t)m, configs);
+    prover *made = NULL;
+    plan *p = calloc(1, sizeof *p);
+
+    ck_assert_ptr_nonnull(p);
+    ck_assert_msg(prover_open(d, &problem, 7, &made, &error) == HONE_OK, "%s", error.message);
+    for (size_t i = 0; i < len; i++) {
+        corner_candidate c;
+        corner_open(&c, d, &problem, of, &configs[i]);
+        ck_assert(corner_plan(&c, &problem, 0, p));
+        prove_plan(made, &c, p, m);
+        corner_close(&c);
+    }
+    printf("%s, %s, m=%d n=%d k=%d: %zu configs\n", rows[row].template, rows[row].recipe, (int)m,
+           (int)shapes[shape][0], (int)shapes[shape][1], len);
+    prover_close(made);
+    free(p);
+}
+
+START_TEST(shapes_of_models_are_proved)
+{
+    const size_t row = shape_rows[(size_t)_i / ARRAY_LEN(shapes)];
+    const size_t shape = (size_t)_i % ARRAY_LEN(shapes);
+    config *configs = calloc(MOST_DRAWS + 1, sizeof *configs);
+
+    ck_assert_ptr_nonnull(configs);
+    for (size_t i = 0; i < ARRAY_LEN(shape_ms); i++) {
+        if (draws() > 0 || is_short(row, shape, shape_ms[i])) {
+            device *d = open_device(rows[row].device);
+            prove_shape(d, row, shape, shape_ms[i], configs);
+            device_close(d);
+        }
+    }
+    free(configs);
+}
+END_TEST
+
+/* ---- Every schedule -------------------------------------------------------------------------- */
+
+/* Eight orders of warps with both timings, all checks, two SMs: what goes from tile to tile, from
+ * CTA to CTA and through the copy engine. */
+#define CONFIG(swap, m, n, rows, columns, chunks, sets, stages, pair, split, staged, idle, loader) \
+    "swap=" #swap " block_m=" #m " block_n=" #n " row_groups=" #rows " column_groups=" #columns    \
+    " chunks=" #chunks " sets=" #sets " stages=" #stages " pair=" #pair " split_k=" #split         \
+    " raster=8 staged=" #staged " loader_registers=" #loader " residency=1 idle=" #idle
+static const struct {
+    const char *device, *template, *recipe, *config;
+} scheduled[] = {
+    {HOPPER, WGMMA, "f32-1x128-128x128", CONFIG(0, 64, 64, 1, 1, 1, 1, 3, 0, 1, 1, 1, 40)},
+    {HOPPER, WGMMA, "ue8m0-1x32-32x32", CONFIG(0, 128, 128, 2, 1, 1, 2, 2, 0, 1, 1, 1, 56)},
+    {HOPPER, WGMMA, "f32-1x128-1x128,out=f32,accumulate=1",
+     CONFIG(0, 64, 64, 1, 1, 1, 1, 2, 1, 1, 1, 1, 40)},
+    {HOPPER, WGMMA, "f32-1x32-128x128", CONFIG(1, 16, 64, 1, 1, 1, 2, 4, 2, 1, 1, 1, 40)},
+    {HOPPER, WGMMA, "ue8m0-1x32-1x32,accumulate=1", CONFIG(1, 64, 128, 2, 1, 1, 2, 3, 0, 1, 0, 1, 56)},
+    {HOPPER, WGMMA, "f32-1x128-128x128", CONFIG(0, 64, 96, 1, 2, 1, 1, 3, 0, 1, 0, 1, 56)},
+    {HOPPER, WGMMA, "f32-1x128-128x128", CONFIG(0, 64, 64, 1, 1, 1, 1, 4, 0, 2, 0, 0, 40)},
+    {ADA, MMA_SYNC, "ue8m0-1x32-32x32",
+     "block_m=32 block_n=64 block_k=128 warps_m=2 warps_n=2 stages=3 promote=32 raster=8 "
+     "residency=1"},
+};
+
+START_TEST(every_schedule_gives_the_same_bits)
+{
+    const bool full = draws() > 0, splits = strstr(scheduled[_i].config, "split_k=2") != NULL;
+    const int64_t n = 136, k = splits ? 1040 : 400; /* a part has four K blocks at least */
+    hone_error error = {0};
+    corner_candidate c = {.d = NULL};
+    config chosen;
+    plan *p = calloc(1, sizeof *p);
+    int runs = 0;
+
+    ck_assert_ptr_nonnull(p);
+    if (full || _i % 3 == 0) {
+        device *d = open_device(scheduled[_i].device);
+        const manifest *m = find(scheduled[_i].template);
+        const hone_problem first = corner_problem(scheduled[_i].recipe, 129, n, k);
+        ck_assert_msg(manifest_config_parse(m, scheduled[_i].config, &chosen, &error) == HONE_OK,
+                      "%s", error.message);
+        corner_open(&c, d, &first, m, &chosen);
+        for (size_t i = full ? 0 : 3; i < ARRAY_LEN(ms); i += full ? 1 : 6) {
+            const hone_problem problem = corner_problem(scheduled[_i].recipe, ms[i], n, k);
+            char why[240];
+            ck_assert(corner_plan(&c, &problem, 2, p));
+            corner_schedules(&c, &problem, p, full ? 8 : 2, why);
+            ck_assert_msg(why[0] == '\0', "%s at m=%d: %s", c.text, (int)ms[i], why);
+            runs++;
+        }
+        corner_close(&c);
+        device_close(d);
+        printf("%s: %d sizes, %d schedules each\n", scheduled[_i].config, runs, full ? 16 : 4);
+    }
+    free(p);
+}
+END_TEST
+
+static bool asked_for(const char *part)
+{
+    const char *asked = getenv("HONE_CORNER_PART");
+
+    return asked == NULL || strcmp(asked, part) == 0;
+}
+
+int main(void)
+{
+    TCase *tests = tcase_create("corner");
+
+    setvbuf(stdout, NULL, _IOLBF, 0); /* hours: what was proved is told at once */
+    if (!prove_fixture_start("corner")) {
+        return 0;
+    }
+    if (asked_for("corners")) {
+        tcase_add_loop_test(tests, corners_are_proved, 0, (int)(ARRAY_LEN(rows) * ARRAY_LEN(nks)));
+        tcase_add_test(tests, some_grids_had_fewer_sms_than_tiles);
+    }
+    if (asked_for("shapes")) {
+        tcase_add_loop_test(tests, shapes_of_models_are_proved, 0,
+                            (int)(ARRAY_LEN(shape_rows) * ARRAY_LEN(shapes)));
+    }
+    if (asked_for("schedules")) {
+        tcase_add_loop_test(tests, every_schedule_gives_the_same_bits, 0,
+                            (int)ARRAY_LEN(scheduled));
+    }
+    const int result = suite_run_here("bench/corner", tests); /* the compiler has threads */
+    prove_fixture_stop();
+    return result;
+}
