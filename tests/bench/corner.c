@@ -26,8 +26,60 @@ bool corner_plan(const corner_candidate *c, const hone_problem *problem, int32_t
     return legal;
 }
 
+/* A template's texts, all copied, the source last. */
+typedef struct texts {
+    size_t len;
+    char **text;
+} texts;
+
+static texts texts_copy(const template_source *source)
+{
+    texts t = {.len = source->headers_len + 1};
+
+    t.text = calloc(t.len, sizeof *t.text);
+    ck_assert_ptr_nonnull(t.text);
+    for (size_t i = 0; i < t.len; i++) {
+        t.text[i] = strdup(i < source->headers_len ? source->headers[i] : source->source);
+        ck_assert_ptr_nonnull(t.text[i]);
+    }
+    return t;
+}
+
+static void texts_free(texts *t)
+{
+    for (size_t i = 0; i < t->len; i++) {
+        free(t->text[i]);
+    }
+    free(t->text);
+}
+
+static void texts_edit(texts *t, const corner_edit *edit)
+{
+    size_t i = t->len - 1; /* the source first */
+
+    for (size_t n = 0; n < t->len && strstr(t->text[i], edit->old) == NULL; n++) {
+        i = n;
+    }
+    const char *at = strstr(t->text[i], edit->old);
+    ck_assert_msg(at != NULL, "the template no longer says '%s'", edit->old);
+    const size_t capacity = strlen(t->text[i]) + strlen(edit->new) + 1;
+    char *made = malloc(capacity);
+    ck_assert_ptr_nonnull(made);
+    snprintf(made, capacity, "%.*s%s%s", (int)(at - t->text[i]), t->text[i], edit->new,
+             at + strlen(edit->old));
+    free(t->text[i]);
+    t->text[i] = made;
+}
+
 void corner_open(corner_candidate *c, const device *d, const hone_problem *problem,
                  const manifest *m, const config *chosen)
+{
+    corner_open_edited(c, d, problem, m, chosen, NULL, 0);
+}
+
+void corner_open_edited(corner_candidate *c, const device *d, const hone_problem *problem,
+                        const manifest *m, const config *chosen, const corner_edit *edits,
+                        size_t len)
 {
     hone_error error = {0};
     jit_request request;
@@ -37,11 +89,18 @@ void corner_open(corner_candidate *c, const device *d, const hone_problem *probl
     *c = (corner_candidate){.d = d, .m = m, .config = *chosen};
     manifest_config_format(m, chosen, c->text, sizeof c->text, NULL);
     ck_assert_msg(corner_plan(c, problem, 0, p), "%s: not legal", c->text);
-    ck_assert_int_eq(jit_request_plan(prove_fixture_templates(), m, p, d->gpu.facts.arch, &request,
-                                      &error),
-                     HONE_OK);
+    ck_assert_int_eq(
+        jit_request_plan(prove_fixture_templates(), m, p, d->gpu.facts.arch, &request, &error),
+        HONE_OK);
+    texts t = texts_copy(&request.source);
+    for (size_t i = 0; i < len; i++) {
+        texts_edit(&t, &edits[i]);
+    }
+    request.source.source = t.text[t.len - 1];
+    request.source.headers = (const char *const *)t.text;
     ck_assert_msg(jit_compile(prove_fixture_compiler(), &request, &c->code, &error) == HONE_OK,
                   "%s: %s", c->text, error.message);
+    texts_free(&t);
     ck_assert_msg(module_load(d, p, c->code, &c->module, &error) == HONE_OK, "%s: %s", c->text,
                   error.message);
     free(p);
@@ -140,7 +199,8 @@ typedef struct schedules {
 
 static void run_schedule(schedules *s, uint64_t seed, int timing, inputs *into, char why[240])
 {
-    const prove_launch how = {.schedule = seed, .timing = (hone_emu_timing)timing, .thorough = true};
+    const prove_launch how = {
+        .schedule = seed, .timing = (hone_emu_timing)timing, .thorough = true};
     hone_error error = {0};
     prove_result result = {.outcome = STORE_OK};
     int hit = -1;

@@ -1,5 +1,5 @@
-/* corner.h - candidates for the suites of corner cases: one config, compiled and loaded once, proved
- * for problems that differ in sizes. Failures of the machinery end the test. */
+/* corner.h - candidates for the suites of corner cases: one config, compiled and loaded once,
+ * proved for problems that differ in sizes. Failures of the machinery end the test. */
 #ifndef HONE_TESTS_CORNER_H
 #define HONE_TESTS_CORNER_H
 
@@ -17,6 +17,14 @@ typedef struct corner_candidate {
 /* Compile and load a config that is legal for `problem`. */
 void corner_open(corner_candidate *c, const device *d, const hone_problem *problem,
                  const manifest *m, const config *chosen);
+/* A change of the template's text: the first place of `old`, in the source or else in the first
+ * header that has it. */
+typedef struct corner_edit {
+    const char *old, *new;
+} corner_edit;
+void corner_open_edited(corner_candidate *c, const device *d, const hone_problem *problem,
+                        const manifest *m, const config *chosen, const corner_edit *edits,
+                        size_t len);
 void corner_close(corner_candidate *c);
 
 /* The candidate's launches for a problem of its family on a device of so many SMs; 0: its own.

@@ -2,9 +2,9 @@
  * (1.9), proved on emulated GPUs: configs that cover every parameter's values, with fewer SMs than
  * tiles where the grid is persistent, and every schedule of small ones with all checks.
  *
- * HONE_CORNER=n proves the default and up to n drawn configs of every row at every size, which takes
- * hours; without it one config of some rows at some sizes. HONE_CORNER_PART keeps to `corners`,
- * `shapes` or `schedules`. */
+ * HONE_CORNER=n proves the default and up to n drawn configs of every row at every size, which
+ * takes hours; without it one config of some rows at some sizes. HONE_CORNER_PART keeps to
+ * `corners`, `shapes` or `schedules`. */
 #include "tests/bench/corner.h"
 #include "tests/support/suite.h"
 
@@ -230,11 +230,12 @@ static const struct {
     const char *device, *template, *recipe, *config;
 } scheduled[] = {
     {HOPPER, WGMMA, "f32-1x128-128x128", CONFIG(0, 64, 64, 1, 1, 1, 1, 3, 0, 1, 1, 1, 40)},
-    {HOPPER, WGMMA, "ue8m0-1x32-32x32", CONFIG(0, 128, 128, 2, 1, 1, 2, 2, 0, 1, 1, 1, 56)},
+    {HOPPER, WGMMA, "ue8m0-1x32-32x32", CONFIG(0, 128, 128, 2, 1, 1, 2, 2, 0, 1, 1, 1, 40)},
     {HOPPER, WGMMA, "f32-1x128-1x128,out=f32,accumulate=1",
      CONFIG(0, 64, 64, 1, 1, 1, 1, 2, 1, 1, 1, 1, 40)},
     {HOPPER, WGMMA, "f32-1x32-128x128", CONFIG(1, 16, 64, 1, 1, 1, 2, 4, 2, 1, 1, 1, 40)},
-    {HOPPER, WGMMA, "ue8m0-1x32-1x32,accumulate=1", CONFIG(1, 64, 128, 2, 1, 1, 2, 3, 0, 1, 0, 1, 56)},
+    {HOPPER, WGMMA, "ue8m0-1x32-1x32,accumulate=1",
+     CONFIG(1, 64, 128, 2, 1, 1, 2, 3, 0, 1, 0, 1, 56)},
     {HOPPER, WGMMA, "f32-1x128-128x128", CONFIG(0, 64, 96, 1, 2, 1, 1, 3, 0, 1, 0, 1, 56)},
     {HOPPER, WGMMA, "f32-1x128-128x128", CONFIG(0, 64, 64, 1, 1, 1, 1, 4, 0, 2, 0, 0, 40)},
     {ADA, MMA_SYNC, "ue8m0-1x32-32x32",

@@ -11,7 +11,8 @@ hone_test(bench corner LINK hone_bench hone_core SOURCES bench/prove_fixture.c b
 foreach(part corners shapes schedules) # hours each
   hone_run(bench corner_${part} test_bench_corner LABELS slow TIMEOUT 14400 SET HONE_CORNER=4 HONE_CORNER_PART=${part})
 endforeach()
-foreach(suite prove prove_wgmma estimate corner)
+hone_test(bench accuracy LINK hone_bench hone_core SOURCES bench/prove_fixture.c bench/corner.c TIMEOUT 900)
+foreach(suite prove prove_wgmma estimate corner accuracy)
   add_dependencies(test_bench_${suite} hone_emu hone-worker)
 endforeach()
 add_dependencies(test_bench_sass hone-worker)
