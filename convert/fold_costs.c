@@ -21,8 +21,8 @@ static void make_powers(fold_costs *costs)
             if (code < COSTS_CODES) {
                 const float got = numfmt_e4m3_decode(costs->table[row][code]);
                 costs->power[row][code] = square((double)got - (double)value);
-                costs->saturates[row][code] = value > 448;
-                costs->inexact[row][code] = got != value;
+                costs->saturates[row][code] = value > 448 ? UINT32_MAX : 0;
+                costs->inexact[row][code] = got != value ? UINT32_MAX : 0;
             }
         }
     }

@@ -19,15 +19,15 @@ typedef struct fold_costs {
     double square[COSTS_CODES]; /* of the magnitude itself */
     /* Under the scale 2^s: a code at exponent s + o loses this, in units of 4^s; [o - LEAST][c]. */
     double power[COSTS_OFFSETS][COSTS_CODES];
-    uint8_t saturates[COSTS_OFFSETS][COSTS_CODES]; /* past 448 there */
+    uint32_t saturates[COSTS_OFFSETS][COSTS_CODES]; /* past 448 there: all ones; else 0 */
     /* Under the fp32 scale amax / 448, amax being code a at exponent e: a code at exponent e + o
      * loses this, in units of 4^e; [a][o - LEAST][c]. */
     double amax[COSTS_CODES][COSTS_OFFSETS][COSTS_CODES];
     /* The power of two that is nearest to amax / 448 (by its logarithm) is 2^(e + this). */
     int nearest[COSTS_CODES];
-    double four[256];                  /* 4^(byte - 127) */
-    uint8_t table[COSTS_OFFSETS][16];  /* e4m3 of each code at s + o */
-    uint8_t inexact[COSTS_OFFSETS][8]; /* whether that changes the value */
+    double four[256];                             /* 4^(byte - 127) */
+    uint8_t table[COSTS_OFFSETS][16];             /* e4m3 of each code at s + o */
+    uint32_t inexact[COSTS_OFFSETS][COSTS_CODES]; /* that changes the value: all ones; else 0 */
 } fold_costs;
 
 /* Fill them in; some 40 KB, constant from then on. */

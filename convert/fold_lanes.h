@@ -1,7 +1,5 @@
-/* fold_lanes.h - the two inner loops of the fold, one text compiled for three instruction sets: the
- * file that includes this defines FOLD_LANES, the name of its table (CMakeLists.txt gives its
- * flags).
- */
+/* fold_lanes.h - the fold of a tile, one text compiled for three instruction sets: the file that
+ * includes this defines FOLD_LANES, the name of its table (CMakeLists.txt gives its flags). */
 #include "convert/fold_lanes_table.h"
 
 #include <string.h>
@@ -19,7 +17,7 @@
 static const uint64_t pairs[256] = {PAIRS_64(0), PAIRS_64(64), PAIRS_64(128), PAIRS_64(192)};
 
 /* A group holds 32 codes, so that no byte of the sum overflows. */
-static void count(const uint8_t *codes, size_t groups, uint64_t *counts)
+static void count_plain(const uint8_t *codes, size_t groups, uint64_t *counts)
 {
     for (size_t g = 0; g < groups; g++) {
         uint64_t low = 0, high = 0, sum = 0;
@@ -31,6 +29,80 @@ static void count(const uint8_t *codes, size_t groups, uint64_t *counts)
         counts[g] = sum;
     }
 }
+
+/* Vectors of `W` bits, a group in each 128. Two magnitudes are counted at a time: a code becomes 1,
+ * 32 or 0, and eight bytes of an even and an odd code sum to n + 32 * m, n and m at most 16. Four
+ * such pairs fill a word; its two halves are added in the end. */
+#define COUNT_TABLES                                                                               \
+    {                                                                                              \
+        {1, 32, 0, 0, 0, 0, 0, 0, 1, 32, 0, 0, 0, 0, 0, 0},                                        \
+            {0, 0, 1, 32, 0, 0, 0, 0, 0, 0, 1, 32, 0, 0, 0, 0},                                    \
+            {0, 0, 0, 0, 1, 32, 0, 0, 0, 0, 0, 0, 1, 32, 0, 0},                                    \
+            {0, 0, 0, 0, 0, 0, 1, 32, 0, 0, 0, 0, 0, 0, 1, 32},                                    \
+    }
+#define COUNT_VECTOR(V, W, AND)                                                                    \
+    static inline V count_##W(V both, const V *tables)                                             \
+    {                                                                                              \
+        const V mask = _mm##W##_set1_epi8(15), fives = _mm##W##_set1_epi16(31);                    \
+        const V even = AND(both, mask), odd = AND(_mm##W##_srli_epi16(both, 4), mask);             \
+        V all = _mm##W##_sad_epu8(_mm##W##_add_epi8(_mm##W##_shuffle_epi8(tables[3], even),        \
+                                                    _mm##W##_shuffle_epi8(tables[3], odd)),        \
+                                  _mm##W##_set1_epi8(0));                                          \
+        for (int i = 2; i >= 0; i--) {                                                             \
+            const V two = _mm##W##_add_epi8(_mm##W##_shuffle_epi8(tables[i], even),                \
+                                            _mm##W##_shuffle_epi8(tables[i], odd));                \
+            all = _mm##W##_add_epi64(_mm##W##_slli_epi64(all, 16),                                 \
+                                     _mm##W##_sad_epu8(two, _mm##W##_set1_epi8(0)));               \
+        }                                                                                          \
+        all = _mm##W##_add_epi64(AND(all, fives),                                                  \
+                                 _mm##W##_slli_epi64(AND(_mm##W##_srli_epi64(all, 5), fives), 8)); \
+        return _mm##W##_add_epi64(all, _mm##W##_shuffle_epi32(all, 0x4e));                         \
+    }
+
+#if defined(__AVX512BW__)
+COUNT_VECTOR(__m512i, 512, _mm512_and_si512)
+
+static void count(const uint8_t *codes, size_t groups, uint64_t *counts)
+{
+    static const uint8_t bytes[4][16] = COUNT_TABLES;
+    __m512i tables[4];
+    size_t g = 0;
+
+    for (int i = 0; i < 4; i++) {
+        tables[i] = _mm512_broadcast_i32x4(_mm_loadu_si128((const __m128i *)bytes[i]));
+    }
+    for (; g + 4 <= groups; g += 4) {
+        const __m512i sums = count_512(_mm512_loadu_si512(codes + 16 * g), tables);
+        _mm512_mask_compressstoreu_epi64(counts + g, 0x55, sums);
+    }
+    count_plain(codes + 16 * g, groups - g, counts + g);
+}
+#elif defined(__AVX2__)
+COUNT_VECTOR(__m256i, 256, _mm256_and_si256)
+
+static void count(const uint8_t *codes, size_t groups, uint64_t *counts)
+{
+    static const uint8_t bytes[4][16] = COUNT_TABLES;
+    __m256i tables[4];
+    size_t g = 0;
+
+    for (int i = 0; i < 4; i++) {
+        tables[i] = _mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i *)bytes[i]));
+    }
+    for (; g + 2 <= groups; g += 2) {
+        const __m256i sums =
+            count_256(_mm256_loadu_si256((const __m256i *)(codes + 16 * g)), tables);
+        counts[g] = (uint64_t)_mm256_extract_epi64(sums, 0);
+        counts[g + 1] = (uint64_t)_mm256_extract_epi64(sums, 2);
+    }
+    count_plain(codes + 16 * g, groups - g, counts + g);
+}
+#else
+static void count(const uint8_t *codes, size_t groups, uint64_t *counts)
+{
+    count_plain(codes, groups, counts);
+}
+#endif
 
 #if defined(__AVX2__)
 static void fold_one(const uint8_t *codes, const uint8_t *table, uint8_t *out)
@@ -91,5 +163,7 @@ static void fold(const uint8_t *codes, size_t groups, const uint8_t *rows,
     }
 }
 
+#include "convert/fold_block.h"
+
 extern const fold_lanes FOLD_LANES;
-const fold_lanes FOLD_LANES = {FOLD_LANES_NAME, count, fold};
+const fold_lanes FOLD_LANES = {FOLD_LANES_NAME, run};

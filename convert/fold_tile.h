@@ -3,9 +3,7 @@
 #define HONE_CONVERT_FOLD_TILE_H
 
 #include "convert/fold_costs.h"
-#include "convert/fold_lanes_table.h"
 
-#include <stdbool.h>
 #include <stddef.h>
 
 /* Sums over blocks; those of two tiles add up (in a fixed order: they are floats). A relative error
@@ -31,13 +29,23 @@ typedef struct fold_tile {
     const uint8_t *scales; /* [rows, cols / 32] of ue8m0 */
     uint64_t scales_stride;
     uint64_t rows, cols;             /* cols % 32 == 0 */
-    uint32_t block_rows, block_cols; /* block_cols % 32 == 0; at most 65,535 elements */
+    uint32_t block_rows, block_cols; /* block_cols % 32 == 0; at most FOLD_TILE_GROUPS groups */
     uint8_t *out;                    /* [rows, cols] of e4m3; NULL: only sums and scales */
     uint64_t out_stride;
     uint8_t *out_scales; /* ceil(rows / block_rows) x ceil(cols / block_cols) of ue8m0, dense */
 } fold_tile;
 
-/* Fold a tile; the bytes are those of core/fold_mxfp4.h. Adds to *sums. Thread-safe. */
+#define FOLD_TILE_GROUPS 512 /* of a block: 128x128 */
+
+/* The variants that this processor runs: the index-th, the plainest first, NULL past the last; the
+ * best. */
+typedef struct fold_lanes fold_lanes;
+const fold_lanes *fold_lanes_at(size_t index);
+const fold_lanes *fold_lanes_best(void);
+const char *fold_lanes_name(const fold_lanes *lanes);
+
+/* Fold a tile; the bytes are those of core/fold_mxfp4.h. Adds to *sums, the same whatever the
+ * variant. Thread-safe. */
 void fold_tile_run(const fold_tile *tile, const fold_lanes *lanes, const fold_costs *costs,
                    fold_sums *sums);
 
