@@ -74,9 +74,10 @@ static hone_status check_align(int64_t align, int64_t row_bytes, const char *row
     return HONE_OK;
 }
 
+/* Blocks that are not square come of folding (docs/kernels/fp8_gemm_fold.md). */
 static bool granularity_known(int32_t mn, int32_t k, bool blocks)
 {
-    return (mn == 1 && (k == 32 || k == 128)) || (blocks && mn == k && (k == 32 || k == 128));
+    return (mn == 1 || (blocks && (mn == 32 || mn == 128))) && (k == 32 || k == 128);
 }
 
 static hone_status check_recipe(const hone_recipe *recipe, hone_error *error)
@@ -99,7 +100,7 @@ static hone_status check_recipe(const hone_recipe *recipe, hone_error *error)
     if (!granularity_known(recipe->b.gran_mn, recipe->b.gran_k, true)) {
         return status_set(
             error, HONE_BAD_PROBLEM, NULL, 0,
-            "b_gran_mn=%d, b_gran_k=%d: B has scales of 1x32, 1x128, 32x32 or 128x128",
+            "b_gran_mn=%d, b_gran_k=%d: B has scales of 1, 32 or 128 rows by 32 or 128 of K",
             recipe->b.gran_mn, recipe->b.gran_k);
     }
 done:

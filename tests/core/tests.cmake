@@ -1,7 +1,8 @@
-# Number formats, problems, packed scales, digests, statuses and the bounded reader.
-foreach(module status numfmt quantise fold_mxfp4 problem operands pack_scales document)
+# Number formats, problems, packed and folded scales, digests, statuses and the bounded reader.
+foreach(module status numfmt quantise fold_mxfp4 problem operands pack_scales fold document)
   hone_test(core ${module} LINK hone_core)
 endforeach()
+hone_test(core fold_report LINK hone_core SOURCES core/fold_data.c)
 
 # Minutes: all 2^32 floats against the CUDA toolkit's host code. Its header includes others that a toolkit has and the
 # vendor's wheels have not.

@@ -42,6 +42,8 @@ static const char *const problems[] = {
     "record_rule=pow2_amax",
     "kv_quant:tokens=17,pages=4,page_size=128,record_format=v41_528,record_layout=interleaved,"
     "record_rule=pow2_amax",
+    "fp8_gemm:m=70,n=136,k=320,recipe=ue8m0-1x128-32x128", /* folded along K */
+    "fp8_gemm:m=70,n=272,k=320,recipe=ue8m0-1x32-128x32",  /* and along N */
 };
 
 static int draws(void)
