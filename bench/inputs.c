@@ -176,6 +176,38 @@ done:
     return status;
 }
 
+/* For the special kind every code, NaN among them. */
+static hone_status fill_fold(const hone_fold *p, inputs_kind kind, uint64_t seed, inputs *in,
+                             hone_error *error)
+{
+    hone_status status = HONE_OK;
+    const uint64_t inexact = 5;
+    const inputs_matrix m = {
+        .rows = p->m,
+        .k = p->k,
+        .batch = 1,
+        .row_stride = p->k,
+        .batch_stride = p->m * p->k,
+        .quant = {p->element, p->scale, 1, p->group},
+        .scale_layout = (hone_scale_layout)p->scale_layout,
+        .scale_rows = p->m,
+        .scale_groups = p->k / p->group,
+        .scale_batch = 0,
+        .groups = p->k / p->group,
+        .payload = in->image[0],
+        .scales = in->image[1],
+        .hole_row = p->m > 1 ? p->m / 2 : -1,
+    };
+
+    TRY(inputs_fill_quantised(&m, kind, seed, error));
+    for (uint64_t i = 0; kind == INPUTS_SPECIALS && i < in->operand[0].bytes; i++) {
+        in->image[0][i] = (uint8_t)random_next(&seed);
+    }
+    memcpy(in->image[4], &inexact, sizeof inexact);
+done:
+    return status;
+}
+
 static hone_status fill(const hone_problem *problem, inputs_kind kind, uint64_t seed, inputs *in,
                         hone_error *error)
 {
@@ -187,6 +219,8 @@ static hone_status fill(const hone_problem *problem, inputs_kind kind, uint64_t 
     case HONE_OP_ACT_QUANT:
         return inputs_fill_plain((hone_dtype)act->in, (uint64_t)act->m * (uint64_t)act->k,
                                  (uint32_t)act->group, kind, seed, in->image[0], error);
+    case HONE_OP_FOLD:
+        return fill_fold(&problem->as.fold, kind, seed, in, error);
     case HONE_OP_KV_QUANT:
         return fill_kv(&problem->as.kv_quant, kind, seed, in, error);
     default:

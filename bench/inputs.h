@@ -40,8 +40,8 @@ typedef struct inputs {
 /* Draw them. The same arguments give the same bytes everywhere. kv_quant's slots are distinct; from
  * INPUTS_MANY_TOKENS on they hold the cache's last, -1, one past the cache, the last of a page and
  * INT64_MIN, and for fewer tokens the kind says which of them the first token gets. Its cache
- * starts as 0xa5 bytes and its counter as 5. HONE_NO_MEMORY, HONE_OVERFLOW, HONE_UNSUPPORTED for
- * operands that are neither e4m3 nor e2m1. Caller frees with inputs_free. */
+ * starts as 0xa5 bytes and its counter, like fold's, as 5. HONE_NO_MEMORY, HONE_OVERFLOW,
+ * HONE_UNSUPPORTED for operands that are neither e4m3 nor e2m1. Caller frees with inputs_free. */
 hone_status inputs_make(const hone_problem *problem, inputs_kind kind, uint64_t seed, inputs *out,
                         hone_error *error);
 void inputs_free(inputs *in); /* NULL is fine; leaves it empty */

@@ -57,8 +57,11 @@ static double padded_macs(const hone_fp8_gemm *p)
 static double elements_of(const hone_problem *problem)
 {
     const hone_act_quant *act = &problem->as.act_quant;
+    const hone_fold *fold = &problem->as.fold;
 
-    return problem->op == HONE_OP_ACT_QUANT ? (double)act->m * (double)act->k : 0.0;
+    return problem->op == HONE_OP_ACT_QUANT ? (double)act->m * (double)act->k
+           : problem->op == HONE_OP_FOLD    ? (double)fold->m * (double)fold->k
+                                            : 0.0;
 }
 
 static bool is_large(const device *d, const hone_problem *problem)

@@ -25,6 +25,11 @@ hone_status reference_fp8_gemm(const hone_fp8_gemm *p, const inputs *in, const r
 void reference_act_quant(const hone_act_quant *p, const inputs *in, int64_t row, int64_t group,
                          uint8_t *codes, float *scale, uint8_t *scale_code);
 
+/* Codes (out_group bytes, fewer at the end of a row) and scale of one folded block; *inexact grows
+ * by the elements whose value changed. */
+void reference_fold(const hone_fold *p, const inputs *in, int64_t row, int64_t block,
+                    uint8_t *codes, uint8_t *scale, uint64_t *inexact);
+
 /* The whole cache and the counter after all tokens: `cache` and `dropped` start as `in` has them.
  */
 hone_status reference_kv_quant(const hone_kv_quant *p, const inputs *in, uint8_t *cache,

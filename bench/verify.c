@@ -92,6 +92,9 @@ hone_status verify_outputs(const verify_request *r, verify_result *out, hone_err
     case HONE_OP_ACT_QUANT:
         status = verify_act_quant(r, &made, error);
         break;
+    case HONE_OP_FOLD:
+        status = verify_fold(r, &made, error);
+        break;
     case HONE_OP_KV_QUANT:
         status = verify_kv_quant(r, &made, error);
         break;

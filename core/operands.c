@@ -132,6 +132,21 @@ static size_t operands_kv_quant(const hone_kv_quant *p, hone_operand *out)
     return 4;
 }
 
+static size_t operands_fold(const hone_fold *p, hone_operand *out)
+{
+    uint64_t m = (uint64_t)p->m, k = (uint64_t)p->k;
+    uint64_t groups = ceil_div(k, (uint64_t)p->group), blocks = ceil_div(k, (uint64_t)p->out_group);
+
+    out[0] = (hone_operand){"a", p->element, READ, product(m, k, 1)};
+    out[1] = (hone_operand){"a_scale", p->scale, READ,
+                            scale_bytes(m, groups, p->scale, p->scale_layout)};
+    out[2] = (hone_operand){"q", p->element, WRITTEN, product(m, k, 1)};
+    out[3] = (hone_operand){"q_scale", p->scale, WRITTEN,
+                            scale_bytes(m, blocks, p->scale, p->q_scale_layout)};
+    out[4] = (hone_operand){"inexact", HONE_DTYPE_NONE, BOTH, sizeof(uint64_t)};
+    return 5;
+}
+
 hone_status problem_operands(const hone_problem *problem, hone_operand out[HONE_MAX_OPERANDS],
                              size_t *count, hone_error *error)
 {
@@ -144,6 +159,9 @@ hone_status problem_operands(const hone_problem *problem, hone_operand out[HONE_
         break;
     case HONE_OP_ACT_QUANT:
         len = operands_act_quant(&problem->as.act_quant, made);
+        break;
+    case HONE_OP_FOLD:
+        len = operands_fold(&problem->as.fold, made);
         break;
     default:
         len = operands_kv_quant(&problem->as.kv_quant, made);
@@ -206,6 +224,8 @@ bool problem_is_empty(const hone_problem *problem)
                problem->as.fp8_gemm.batch == 0;
     case HONE_OP_ACT_QUANT:
         return problem->as.act_quant.m == 0 || problem->as.act_quant.k == 0;
+    case HONE_OP_FOLD:
+        return problem->as.fold.m == 0 || problem->as.fold.k == 0;
     default:
         return problem->as.kv_quant.tokens == 0;
     }

@@ -117,6 +117,18 @@ static const problem_field kv_quant_fields[] = {
     NUMBER(kv_quant, "align", align, 1, 16, 0, false),
 };
 
+static const problem_field fold_fields[] = {
+    SIZE(fold, "m", m, 0, true, true),
+    SIZE(fold, "k", k, 0, true, false),
+    ENUM(fold, "element", element, dtype_names, HONE_DTYPE_E4M3, false),
+    ENUM(fold, "scale", scale, dtype_names, HONE_DTYPE_UE8M0, false),
+    NUMBER(fold, "group", group, 1, 65536, 32, false),
+    NUMBER(fold, "out_group", out_group, 1, 65536, 128, false),
+    ENUM(fold, "scale_layout", scale_layout, scale_layout_names, 0, false),
+    ENUM(fold, "q_scale_layout", q_scale_layout, scale_layout_names, 0, false),
+    NUMBER(fold, "align", align, 1, 16, 0, false),
+};
+
 static const struct {
     const char *name;
     const problem_field *fields;
@@ -183,7 +195,8 @@ const char *problem_op_name(int32_t op)
 int32_t problem_op_parse(const char *name, size_t len)
 {
     for (size_t i = 1; i < ARRAY_LEN(ops); i++) {
-        if (strlen(ops[i].name) == len && memcmp(ops[i].name, name, len) == 0) {
+        if (ops[i].name != NULL && strlen(ops[i].name) == len &&
+            memcmp(ops[i].name, name, len) == 0) {
             return (int32_t)i;
         }
     }

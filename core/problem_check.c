@@ -183,6 +183,31 @@ done:
     return status;
 }
 
+static hone_status check_fold(const hone_fold *p, hone_error *error)
+{
+    hone_status status = HONE_OK;
+
+    if (p->element != HONE_DTYPE_E4M3) {
+        return refuse(error, "element", "codes of e4m3 are folded");
+    }
+    if (p->scale != HONE_DTYPE_UE8M0) {
+        return refuse(error, "scale", "f32 scales need not be powers of two; only ue8m0 folds");
+    }
+    if (p->group != 32 || p->out_group != 128) {
+        return refuse(error, "group", "groups of 32 become groups of 128");
+    }
+    if (p->k % p->group != 0) {
+        return status_set(error, HONE_BAD_PROBLEM, NULL, 0,
+                          "k=%" PRId64 " must be a multiple of group=%d; pad the rows", p->k,
+                          p->group);
+    }
+    TRY(check_layout("scale_layout", p->scale_layout, p->scale, true, error));
+    TRY(check_layout("q_scale_layout", p->q_scale_layout, p->scale, true, error));
+    TRY(check_align(p->align, p->k, "a row (k)", error));
+done:
+    return status;
+}
+
 static hone_status check_op(const hone_problem *problem, hone_error *error)
 {
     switch (problem->op) {
@@ -190,6 +215,8 @@ static hone_status check_op(const hone_problem *problem, hone_error *error)
         return check_fp8_gemm(&problem->as.fp8_gemm, error);
     case HONE_OP_ACT_QUANT:
         return check_act_quant(&problem->as.act_quant, error);
+    case HONE_OP_FOLD:
+        return check_fold(&problem->as.fold, error);
     default:
         return check_kv_quant(&problem->as.kv_quant, error);
     }

@@ -59,6 +59,13 @@ static void derive_kv_quant(hone_kv_quant *p)
     set_if_zero(&p->align, alignment_of(p->page_stride));
 }
 
+static void derive_fold(hone_fold *p)
+{
+    set_if_zero(&p->scale_layout, HONE_SCALES_PACKED);
+    set_if_zero(&p->q_scale_layout, HONE_SCALES_PACKED);
+    set_if_zero(&p->align, alignment_of(p->k));
+}
+
 void problem_derive(hone_problem *problem)
 {
     switch (problem->op) {
@@ -70,6 +77,9 @@ void problem_derive(hone_problem *problem)
         break;
     case HONE_OP_KV_QUANT:
         derive_kv_quant(&problem->as.kv_quant);
+        break;
+    case HONE_OP_FOLD:
+        derive_fold(&problem->as.fold);
         break;
     default:
         break;

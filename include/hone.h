@@ -76,7 +76,8 @@ HONE_API const char *hone_status_text(hone_status status);
 #define HONE_OP_MAP(X)                                                                             \
     X(fp8_gemm, FP8_GEMM, 1)                                                                       \
     X(act_quant, ACT_QUANT, 2)                                                                     \
-    X(kv_quant, KV_QUANT, 3)
+    X(kv_quant, KV_QUANT, 3)                                                                       \
+    X(fold, FOLD, 6)
 
 typedef enum hone_op {
 #define X(text, NAME, value) HONE_OP_##NAME = value,
@@ -201,6 +202,20 @@ typedef struct hone_kv_quant {
     int32_t align;
 } hone_kv_quant;
 
+/* Activations with scales of 1x32 get scales of 1x128 (hone_fold_scales says how): q, q_scale =
+ * fold(a [m, k], a_scale). k % group == 0. `inexact`, one u64, grows by the number of elements
+ * whose value changed; NaN codes stay, and a NaN scale becomes its block's. */
+typedef struct hone_fold {
+    int64_t m, k;
+    int32_t element;        /* hone_dtype: e4m3 */
+    int32_t scale;          /* hone_dtype: ue8m0 */
+    int32_t group;          /* 32 */
+    int32_t out_group;      /* 128 */
+    int32_t scale_layout;   /* hone_scale_layout of a_scale [m, k / group] */
+    int32_t q_scale_layout; /* of q_scale [m, ceil(k / out_group)]; padding becomes 1.0 */
+    int32_t align;
+} hone_fold;
+
 typedef struct hone_problem {
     uint32_t size; /* sizeof(hone_problem) */
     int32_t op;    /* hone_op */
@@ -208,6 +223,7 @@ typedef struct hone_problem {
         hone_fp8_gemm fp8_gemm;
         hone_act_quant act_quant;
         hone_kv_quant kv_quant;
+        hone_fold fold;
     } as;
 } hone_problem;
 
@@ -243,6 +259,13 @@ typedef enum hone_grade {
     HONE_GRADE_STALE = 3,   /* the template's text differs: tune again */
 } hone_grade;
 
+/* What hone_launch looks at before it launches (hone_options.checked). */
+typedef enum hone_checked {
+    HONE_CHECKED_OFF = 0,    /* sizes and addresses alone */
+    HONE_CHECKED_VALUES = 1, /* values that an op cannot mean */
+    HONE_CHECKED_POW2 = 2,   /* the same, and f32 scales that are no powers of two */
+} hone_checked;
+
 typedef struct hone_options {
     uint32_t size;          /* sizeof(hone_options) */
     int32_t strict;         /* 1: only HONE_FROM_EXACT answers */
@@ -250,6 +273,7 @@ typedef struct hone_options {
     int32_t compile_jobs;   /* workers of hone_prepare; 0: one for each core */
     const char *cache_path; /* kernel cache; NULL: $XDG_CACHE_HOME/hone/kernels.db, or
                                 none where that cannot be written */
+    int32_t checked;        /* hone_checked: for finding faults; slow, see hone_launch */
 } hone_options;
 
 /* An answer. Small and copyable; it stays valid until hone_close. */
@@ -392,7 +416,16 @@ HONE_API hone_status hone_lookup(const hone_runtime *runtime, const hone_problem
 /* Launch on `stream` (a CUstream, NULL for the default one). `args` are the problem's operands in
  * the order of hone_operands, then, when workspace_bytes > 0, the workspace. Checks sizes and
  * alignment first; launches nothing on failure. Capture-safe. Zero-size problems succeed without a
- * launch. */
+ * launch.
+ *
+ * With hone_options.checked the stream is waited for, read operands are copied to the host piece by
+ * piece, and HONE_BAD_ARGUMENT names the operand, the place and the value of the first that is
+ * wrong; nothing is launched then. On a stream that is being captured it is HONE_UNSUPPORTED.
+ *   fp8_gemm, fold  a code of e4m3 that is NaN; a ue8m0 scale that is 0xff; an f32 scale that is
+ *                   NaN, infinite or negative; a scale of 0 over codes that are not all zero (over
+ *                   zeros it is legal); with HONE_CHECKED_POW2 also one that is no power of two
+ *   kv_quant        a slot past the cache; a slot that two tokens share (negative ones are padding)
+ *   act_quant       nothing: NaN and infinities have their meaning there */
 HONE_API hone_status hone_launch(const hone_choice *choice, const hone_arg *args, size_t count,
                                  void *stream, hone_error *error);
 

@@ -12,3 +12,13 @@ template <int Lanes> __device__ __forceinline__ u32 lanes_max(u32 x)
     }
     return x;
 }
+
+// The sum over the whole warp, in all of its lanes.
+__device__ __forceinline__ u32 lanes_sum(u32 x)
+{
+#pragma unroll
+    for (int step = 16; step > 0; step /= 2) {
+        x += __shfl_xor_sync(0xffffffffu, x, step);
+    }
+    return x;
+}

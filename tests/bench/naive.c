@@ -159,6 +159,64 @@ static void act_quant(const hone_act_quant *p, const inputs *in, naive_fault fau
     }
 }
 
+/* A code times 2^-shift, by the step between neighbours where it falls; ties to even. */
+static uint8_t shift_down(uint8_t code, int shift, naive_fault fault)
+{
+    const double x = fabs((double)numfmt_e4m3_decode(code)) * ldexp(1.0, -shift);
+    double quantum = x < 0x1p-6 ? 0x1p-9 : 0.0; /* above it every code has the same bits */
+
+    if (isnan(x)) {
+        return code;
+    }
+    for (double low = 0x1p-6; quantum == 0.0; low *= 2.0) {
+        quantum = x < 2.0 * low ? low / 8.0 : 0.0;
+    }
+    const double whole = fault == NAIVE_FLOOR ? floor(x / quantum) : nearbyint(x / quantum);
+    return (uint8_t)((code & 0x80) | numfmt_e4m3_encode((float)(whole * quantum)));
+}
+
+static void fold(const hone_fold *p, const inputs *in, naive_fault fault, inputs *out)
+{
+    const int64_t groups = p->k / 32, blocks = up(p->k, 128), aligned = up(p->m, 4) * 4;
+    uint64_t inexact = 0;
+
+    memcpy(&inexact, in->image[4], sizeof inexact);
+    if (p->q_scale_layout == HONE_SCALES_PACKED) {
+        memset(out->image[3], 0x7f, in->operand[3].bytes);
+    }
+    for (int64_t at = 0; at < p->m * blocks; at++) {
+        const int64_t m = at / blocks, b = at % blocks;
+        const int64_t place = p->q_scale_layout == HONE_SCALES_PACKED
+                                  ? b / 4 * aligned * 4 + m * 4 + b % 4
+                              : p->q_scale_layout == HONE_SCALES_ROW ? m * blocks + b
+                                                                     : b * p->m + m;
+        int own[4] = {0}, largest = -1;
+        if ((fault == NAIVE_HALF && b >= blocks / 2) ||
+            (fault == NAIVE_TAIL_ROW && m == p->m - 1)) {
+            continue;
+        }
+        for (int g = 0; g < 4 && 4 * b + g < groups; g++) {
+            const int64_t group = 4 * b + g;
+            own[g] = in->image[1][p->scale_layout == HONE_SCALES_PACKED
+                                      ? group / 4 * aligned * 4 + m * 4 + group % 4
+                                  : p->scale_layout == HONE_SCALES_ROW ? m * groups + group
+                                                                       : group * p->m + m];
+            largest = own[g] > largest ? own[g] : largest;
+        }
+        out->image[3][place] = (uint8_t)(largest + (fault == NAIVE_ROW_SCALE_SHIFT));
+        for (int64_t k = 128 * b; k < p->k && k < 128 * (b + 1); k++) {
+            const uint8_t code = in->image[0][m * p->k + k];
+            const int shift = largest - own[k / 32 % 4];
+            const uint8_t made = shift_down(code, shift, fault);
+            out->image[2][m * p->k + k] = made;
+            inexact +=
+                (code & 0x7f) != 0x7f && fault != NAIVE_NO_COUNT &&
+                (double)numfmt_e4m3_decode(made) != ldexp((double)numfmt_e4m3_decode(code), -shift);
+        }
+    }
+    memcpy(out->image[4], &inexact, sizeof inexact);
+}
+
 /* Offsets within a page of kernels.md 4.3, 4.5, 4.6: data and scales of token t. */
 static void offsets(const hone_kv_quant *p, naive_fault fault, int64_t t, int64_t *data,
                     int64_t *scales)
@@ -241,6 +299,9 @@ void naive_run(const hone_problem *problem, const inputs *in, naive_fault fault,
         break;
     case HONE_OP_ACT_QUANT:
         act_quant(&problem->as.act_quant, in, fault, out);
+        break;
+    case HONE_OP_FOLD:
+        fold(&problem->as.fold, in, fault, out);
         break;
     default:
         kv_quant(&problem->as.kv_quant, in, fault, out);

@@ -28,6 +28,8 @@ static const struct {
     {"emu:h20", "act_quant:m=4098,k=7168,scale=ue8m0,group=32", true},
     {"emu:h20", "act_quant:m=4099,k=2176,scale_layout=tma", true},
     {"emu:rtx4090", "act_quant:m=3000,k=3072,scale_layout=row", true},
+    {"emu:h20", "fold:m=600,k=2080", false},
+    {"emu:h20", "fold:m=4099,k=7168", true},
     {"emu:h20", ONE_TOKEN, false},
     {"emu:h20", "kv_quant:tokens=70,pages=3,page_size=64," INDEX, false},
 };
@@ -63,6 +65,8 @@ END_TEST
 #define ACT_REPEAT "vec=16 threads=128 rows=2 repeat=2"
 #define SUM_LARGE  "fp8_gemm:m=2048,n=2048,k=128,recipe=f32-1x128-128x128,accumulate=1"
 #define GEMM_LARGE "fp8_gemm:m=200,n=1536,k=1024,recipe=f32-1x128-128x128"
+#define FOLD       "fold:m=13,k=416"
+#define FOLD_LARGE "fold:m=4099,k=7168"
 #define CACHE      "kv_quant:tokens=70,pages=3,page_size=64," INDEX
 static const struct {
     const char *name, *problem, *old, *new, *config;
@@ -88,6 +92,16 @@ static const struct {
      "s = ue8m0_decode(u8(__float_as_uint(s) >> 23));", NULL},
     {"the last row of q is not written", ACT, "const bool valid = row < m &&",
      "const bool valid = row < m - 1 &&", NULL},
+    {"folded: NaN becomes a number", FOLD, "if ((code & 0x7f) == 0x7f) {", "if (code == 0x100) {",
+     NULL},
+    {"folded: the tail of a row is left out", FOLD, "if (row < m && at < k) {\n#pragma",
+     "if (row < m && (block + 1) * W::kBlock <= k) {\n#pragma", NULL},
+    {"folded: a count for each lane is one for each warp", FOLD, "atomicAdd(inexact, u64(all));",
+     "atomicAdd(inexact, 1ull);", NULL},
+    {"large fold: padding is left out", FOLD_LARGE, "row < rows_padded && block < blocks_padded",
+     "row < m && at < k", NULL},
+    {"large fold: a lane's later blocks are left out", FOLD_LARGE,
+     "const bool padding = row >= m || at >= k;", "const bool padding = t > 0;", ACT_REPEAT},
     {"one page further", CACHE, "slot >> page_shift", "(slot >> page_shift) + 1", NULL},
     {"slot -1 is not skipped", CACHE, "slot < 0", "slot < -1", NULL},
     {"one token: nothing is multiplied", DECODE, "block < line.blocks; block++",

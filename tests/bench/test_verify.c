@@ -15,6 +15,8 @@
 #define GEMM_FP4    "fp8_gemm:m=17,n=40,k=160,recipe=ue8m0-1x32-e2m1/1x32,out=f32"
 #define ACT_F32     "act_quant:m=13,k=512,in=bf16,scale=f32,group=128,scale_layout=tma"
 #define ACT_UE8M0   "act_quant:m=13,k=416,in=bf16,scale=ue8m0,group=32,scale_layout=packed"
+#define FOLD        "fold:m=13,k=416"
+#define FOLD_ROWS   "fold:m=6,k=256,scale_layout=row,q_scale_layout=col"
 #define KV_INDEX                                                                                   \
     "kv_quant:tokens=40,pages=3,page_size=64,record_format=index_132,record_layout=split,record_"  \
     "rule=raw_amax"
@@ -78,6 +80,17 @@ static const struct {
     {ACT_UE8M0, INPUTS_NORMAL, NAIVE_OLD_PAYLOAD, "q["},
     {ACT_F32, INPUTS_NORMAL, NAIVE_HALF, "scale[0,2]"},
     {ACT_UE8M0, INPUTS_NORMAL, NAIVE_TAIL_ROW, "scale[12,0]"},
+    {FOLD, INPUTS_NORMAL, NAIVE_RIGHT, NULL},
+    {FOLD, INPUTS_WIDE, NAIVE_RIGHT, NULL},
+    {FOLD, INPUTS_SPECIALS, NAIVE_RIGHT, NULL},
+    {FOLD, INPUTS_HOLES, NAIVE_RIGHT, NULL},
+    {FOLD_ROWS, INPUTS_WIDE, NAIVE_RIGHT, NULL},
+    {FOLD_ROWS, INPUTS_SPECIALS, NAIVE_RIGHT, NULL},
+    {FOLD, INPUTS_WIDE, NAIVE_FLOOR, "q["},
+    {FOLD, INPUTS_WIDE, NAIVE_NO_COUNT, "inexact: got 5, expected "},
+    {FOLD, INPUTS_NORMAL, NAIVE_ROW_SCALE_SHIFT, "q_scale[0,0]"},
+    {FOLD, INPUTS_NORMAL, NAIVE_HALF, "q_scale[0,2]"},
+    {FOLD_ROWS, INPUTS_NORMAL, NAIVE_TAIL_ROW, "q_scale[5,0]"},
     {KV_INDEX, INPUTS_NORMAL, NAIVE_RIGHT, NULL},
     {KV_V32, INPUTS_NORMAL, NAIVE_RIGHT, NULL},
     {KV_V32, INPUTS_EXTREMES, NAIVE_RIGHT, NULL},

@@ -197,6 +197,25 @@ START_TEST(an_operand_of_nibbles_is_half_as_long)
 }
 END_TEST
 
+/* 5 rows, 9 groups of 32 in 3 blocks: packed rows are padded to 8, groups to whole words. */
+START_TEST(a_fold_has_two_scale_matrices_and_a_count)
+{
+    static const uint64_t bytes[] = {5 * 288, 3 * 8 * 4, 5 * 288, 5 * 3, 8};
+    static const int32_t access[] = {1, 1, 2, 2, 3};
+    hone_problem p = parse("fold:m=5,k=288,q_scale_layout=col");
+    hone_operand o[HONE_MAX_OPERANDS];
+    size_t count;
+
+    ck_assert_int_eq(hone_operands(&p, o, &count, &e), HONE_OK);
+    ck_assert_uint_eq(count, 5);
+    for (size_t i = 0; i < count; i++) {
+        ck_assert_uint_eq(o[i].bytes, bytes[i]);
+        ck_assert_int_eq(o[i].access, access[i]);
+    }
+    ck_assert_str_eq(o[4].name, "inexact");
+}
+END_TEST
+
 START_TEST(a_problem_of_no_rows_has_operands_of_no_bytes)
 {
     hone_problem p = parse("act_quant:m=0,k=256");
@@ -221,6 +240,9 @@ static const struct {
     {"fp8_gemm:m=3,n=8,k=128,batch=0,recipe=f32-1x128-128x128", true},
     {"act_quant:m=0,k=256", true},
     {"act_quant:m=4,k=0", true},
+    {"fold:m=0,k=32", true},
+    {"fold:m=4,k=0", true},
+    {"fold:m=1,k=32", false},
     {"kv_quant:tokens=0,pages=4,record=v41_528-split-pow2_amax", true},
     {"kv_quant:tokens=1,pages=4,record=v41_528-split-pow2_amax", false},
 };
@@ -260,6 +282,7 @@ int main(void)
     tcase_add_test(tests, packed_words_hold_four_groups_lowest_first);
     tcase_add_test(tests, operands_of_a_batched_gemm);
     tcase_add_test(tests, an_operand_of_nibbles_is_half_as_long);
+    tcase_add_test(tests, a_fold_has_two_scale_matrices_and_a_count);
     tcase_add_test(tests, a_problem_of_no_rows_has_operands_of_no_bytes);
     tcase_add_loop_test(tests, only_what_writes_nothing_is_empty, 0, (int)ARRAY_LEN(zero_sizes));
     tcase_add_test(tests, addresses_past_four_gigabytes_do_not_wrap);

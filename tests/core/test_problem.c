@@ -19,6 +19,8 @@ static const char *const bases[] = {
     "kv_quant:tokens=64,pages=100,record=v41_528-split-pow2_amax",
     "kv_quant:tokens=3,pages=2,record=v32_656-interleaved-pow2_scale",
     "kv_quant:tokens=3,pages=2,record=index_132-split-raw_amax",
+    "fold:m=64,k=5120",
+    "fold:m=3,k=288,scale_layout=row,q_scale_layout=col",
 };
 
 static hone_problem parse(const char *text)
@@ -209,6 +211,11 @@ static const struct {
      "b_scale_layout"},
     {"fp8_gemm:m=1,n=8,k=8,recipe=f32-1x32-32x32,b_scale_layout=tma", HONE_BAD_PROBLEM,
      "b_scale_layout"},
+    {"fold:m=1,k=100", HONE_BAD_PROBLEM, "k=100"},
+    {"fold:m=1,k=128,scale=f32", HONE_BAD_PROBLEM, "need not be powers of two"},
+    {"fold:m=1,k=128,element=e2m1", HONE_BAD_PROBLEM, "element"},
+    {"fold:m=1,k=128,group=128", HONE_BAD_PROBLEM, "groups of 32"},
+    {"fold:m=1,k=128,q_scale_layout=tma", HONE_BAD_PROBLEM, "q_scale_layout"},
     {"act_quant:m=1,k=100", HONE_BAD_PROBLEM, "k=100"},
     {"act_quant:m=1,k=128,group=64", HONE_BAD_PROBLEM, "group"},
     {"act_quant:m=1,k=128,out=e5m2", HONE_BAD_PROBLEM, "out"},
@@ -283,6 +290,7 @@ static const struct {
     {"fp8_gemm:m=1,n=33,k=64,recipe=f32-1x32-1x32,out=f32", ",align=4"},
     {"fp8_gemm:m=1,n=32,k=161,recipe=f32-1x32-1x32", ",align=1"},
     {"act_quant:m=1,k=128", "scale_layout=tma,rule=raw_amax,align=16"},
+    {"fold:m=1,k=32", ",group=32,out_group=128,scale_layout=packed,q_scale_layout=packed,align=16"},
     {"act_quant:m=1,k=128,scale=ue8m0", "scale_layout=packed,rule=pow2_amax,"},
     {"kv_quant:tokens=1,pages=1,record=v41_528-split-pow2_amax", "page_stride=33792,page_size=64"},
     {"kv_quant:tokens=1,pages=1,record=index_132-split-raw_amax,page_size=32", "page_stride=4224,"},

@@ -45,6 +45,13 @@ static const pairs_axis kv[] = {
     {"record_rule", {"pow2_amax", "raw_amax", "pow2_scale", "raw_tiny"}, true},
 };
 
+static const pairs_axis fold[] = {
+    {"m", {SIZES}, true},
+    {"k", {"32", "128", "160", "192", "384", "576", "1024"}, false},
+    {"scale_layout", {"row", "col", "packed"}, false},
+    {"q_scale_layout", {"row", "col", "packed"}, false},
+};
+
 #define LEN(list) (sizeof(list) / sizeof(list)[0])
 
 static const struct {
@@ -55,6 +62,7 @@ static const struct {
     {"fp8_gemm/mma_sync", "fp8_gemm", gemm, LEN(gemm)},
     {"act_quant/groups", "act_quant", act, LEN(act)},
     {"kv_quant/tokens", "kv_quant", kv, LEN(kv)},
+    {"fold/groups", "fold", fold, LEN(fold)},
 };
 
 /* Their tensor cores keep 13 and 25 bits. */

@@ -17,6 +17,10 @@
 #define ACT      "act_quant/groups"
 #define ACT_TILE "vec=8 threads=64 rows=1 repeat=1"
 #define ACT_POW2 "act_quant:m=5,k=384,scale=ue8m0,group=32"
+#define FOLD     "fold/groups"
+#define FOLD_CUH "device/fold.cuh"
+#define FOLD_ODD "fold:m=61,k=1056"
+#define FOLDED   "vec=8 threads=64 rows=1 repeat=2"
 #define KV       "kv_quant/tokens"
 #define KV_CU    "kv_quant/tokens.cu"
 #define KV_TILE  "vec=16 tokens_cta=4"
@@ -55,6 +59,12 @@ const mutant mutants[] = {
     {"payload of every second lane unwritten", ACT, "act_quant/groups.cu", "if (valid) {",
      "if (valid && lane % 2 == 0) {", ACT_POW2, ACT_TILE,
      "a vector width that does not cover its group"},
+    {"folded codes rounded half up", FOLD, FOLD_CUH, "(significand + half - 1 + odd) >> drop",
+     "(significand + half) >> drop", FOLD_ODD, FOLDED, "ties go to the even code"},
+    {"folded codes lose their last bit's weight", FOLD, FOLD_CUH, "exponent > shift",
+     "exponent >= shift", FOLD_ODD, FOLDED, "a normal code becomes the subnormal that looks alike"},
+    {"changes not counted", FOLD, "fold/groups.cu", "if (all > 0 &&", "if (all > 1000000 &&",
+     FOLD_ODD, FOLDED, "an inexact fold that nobody hears of"},
     {"page off by one", KV, KV_CU, "return cache + page * page_stride;",
      "return cache + (page > 0 ? page - 1 : page) * page_stride;", KV_PAGES, KV_TILE,
      "a token overwrites the same place of the page before"},

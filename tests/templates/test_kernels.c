@@ -35,6 +35,8 @@ static const struct {
      "h20"},
     {"kv_quant:tokens=1,pages=9,record_format=index_132,record_layout=split,record_rule=pow2_scale",
      "rtx4090"},
+    {"fold:m=4096,k=7168", "a100"},
+    {"fold:m=3,k=160,scale_layout=col,q_scale_layout=row", "h20"},
 };
 
 static void check_fits(const plan *p, const compiled *answer, const device_facts *device)
@@ -124,6 +126,11 @@ static const struct {
      "16, .vec = 2, .tokens = "
      "1}>",
      "vec: a tile fits a warp"},
+    {"fold/groups",
+     "fold_groups<Config{.packed = 1, .q_packed = 1, .align = 16, .vec = 32, .threads = 64, .rows "
+     "= "
+     "1, .repeat = 1}>",
+     "vec: a block fits a warp"},
 };
 
 START_TEST(a_static_assert_refuses_what_the_manifest_forbids)

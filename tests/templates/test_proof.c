@@ -42,6 +42,9 @@ static const char *const problems[] = {
     "record_rule=pow2_amax",
     "kv_quant:tokens=17,pages=4,page_size=128,record_format=v41_528,record_layout=interleaved,"
     "record_rule=pow2_amax",
+    "fold:m=7,k=416",
+    "fold:m=13,k=672,scale_layout=row,q_scale_layout=col",
+    "fold:m=4,k=128,scale_layout=col,q_scale_layout=row",
     "fp8_gemm:m=70,n=136,k=320,recipe=ue8m0-1x128-32x128", /* folded along K */
     "fp8_gemm:m=70,n=272,k=320,recipe=ue8m0-1x32-128x32",  /* and along N */
 };
