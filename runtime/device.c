@@ -265,6 +265,25 @@ hone_status device_enter(const device *d, hone_error *error)
                         error);
 }
 
+hone_status device_borrow(const device *d, CUcontext *previous, hone_error *error)
+{
+    hone_status status = HONE_OK;
+
+    TRY(driver_check(d->driver, d->driver->cuCtxGetCurrent(previous), "cuCtxGetCurrent", error));
+    if (*previous != d->context) {
+        TRY(device_enter(d, error));
+    }
+done:
+    return status;
+}
+
+void device_return(const device *d, CUcontext previous)
+{
+    if (previous != d->context) {
+        d->driver->cuCtxSetCurrent(previous);
+    }
+}
+
 static void list_add(device_entry *out, size_t capacity, size_t *count, const char *family,
                      const char *which, const device_facts *facts)
 {

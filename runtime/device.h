@@ -31,6 +31,10 @@ void device_close(device *d); /* NULL is fine */
 /* Make the device's context current on this thread: before any driver call of another thread. */
 hone_status device_enter(const device *d, hone_error *error);
 
+/* The same for a call that gives back what was current: *previous is that, for device_return. */
+hone_status device_borrow(const device *d, CUcontext *previous, hone_error *error);
+void device_return(const device *d, CUcontext previous);
+
 /* Which devices there are: CUDA's, then every GPU that can be emulated. */
 typedef struct device_entry {
     char spec[64];

@@ -2,6 +2,8 @@
  * check fails. */
 #include "runtime/serving.h"
 
+#include "runtime/check_values.h"
+
 #include <stdlib.h>
 
 /* What cuMemAlloc gives, and more than any kernel asks of its workspace. */
@@ -53,6 +55,7 @@ static hone_status check_one(const hone_arg *arg, const char *name, uint64_t byt
 
 /* What is launched: the prepared problem's own plan, or one made for another size of its family. */
 typedef struct launch_call {
+    const served *served;
     const module *module;
     const plan *plan;
     const hone_problem *problem;
@@ -112,6 +115,15 @@ static hone_status launch(const launch_call *c, const hone_arg *args, size_t cou
     uint64_t addresses[HONE_MAX_OPERANDS];
 
     TRY(check_args(c, args, count, error));
+    if (__builtin_expect(c->served->checked != HONE_CHECKED_OFF, 0)) {
+        const check_request request = {.device = c->served->device,
+                                       .problem = c->problem,
+                                       .operands = c->operands,
+                                       .args = args,
+                                       .stream = stream,
+                                       .level = c->served->checked};
+        TRY(check_values(&request, error));
+    }
     for (size_t i = 0; i < c->operands_len; i++) {
         addresses[i] = args[i].address;
     }
@@ -128,7 +140,8 @@ static hone_status launch_other_size(const hone_choice *choice, const hone_arg *
     hone_status status = HONE_OK;
     const served *s = choice->kernel;
     hone_operand operands[HONE_MAX_OPERANDS];
-    launch_call call = {.module = s->module,
+    launch_call call = {.served = s,
+                        .module = s->module,
                         .problem = &choice->problem,
                         .operands = operands,
                         .offered = choice->workspace_bytes};
@@ -162,7 +175,8 @@ hone_status hone_launch(const hone_choice *choice, const hone_arg *args, size_t 
         memcmp(&choice->problem.as, &s->problem.as, key_len) != 0) {
         return launch_other_size(choice, args, count, stream, error);
     }
-    const launch_call call = {.module = s->module,
+    const launch_call call = {.served = s,
+                              .module = s->module,
                               .plan = &s->plan,
                               .problem = &s->problem,
                               .operands = s->operands,

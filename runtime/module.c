@@ -18,26 +18,6 @@ struct module {
     module_function functions[JIT_MAX_ENTRIES];
 };
 
-/* Make the device's context current; *previous is what was, for leave(). */
-static hone_status enter(const device *d, CUcontext *previous, hone_error *error)
-{
-    hone_status status = HONE_OK;
-
-    TRY(driver_check(d->driver, d->driver->cuCtxGetCurrent(previous), "cuCtxGetCurrent", error));
-    if (*previous != d->context) {
-        TRY(device_enter(d, error));
-    }
-done:
-    return status;
-}
-
-static void leave(const device *d, CUcontext previous)
-{
-    if (previous != d->context) {
-        d->driver->cuCtxSetCurrent(previous);
-    }
-}
-
 static module_function *find_function(const module *m, const char *entry)
 {
     for (size_t i = 0; i < m->functions_len; i++) {
@@ -136,7 +116,7 @@ hone_status module_load(const device *d, const plan *p, const compiled *c, modul
         return status_set(error, HONE_NO_MEMORY, NULL, 0, "a module");
     }
     m->device = d;
-    TRY(enter(d, &previous, error));
+    TRY(device_borrow(d, &previous, error));
     TRY(load_code(m, c, error));
     for (size_t i = 0; i < c->kernels_len; i++) {
         TRY(load_function(m, &c->kernels[i], error));
@@ -145,7 +125,7 @@ hone_status module_load(const device *d, const plan *p, const compiled *c, modul
     *out = m;
     m = NULL;
 done:
-    leave(d, previous);
+    device_return(d, previous);
     module_unload(m);
     return status;
 }
@@ -157,9 +137,9 @@ void module_unload(module *m)
     if (m == NULL) {
         return;
     }
-    if (m->handle != NULL && enter(m->device, &previous, NULL) == HONE_OK) {
+    if (m->handle != NULL && device_borrow(m->device, &previous, NULL) == HONE_OK) {
         m->device->driver->cuModuleUnload(m->handle);
-        leave(m->device, previous);
+        device_return(m->device, previous);
     }
     for (size_t i = 0; i < m->functions_len; i++) {
         free(m->functions[i].entry);
@@ -310,9 +290,9 @@ hone_status module_launch(const module *m, const plan *p, const uint64_t *operan
     hone_status status = HONE_OK;
     CUcontext previous = m->device->context;
 
-    TRY(enter(m->device, &previous, error));
+    TRY(device_borrow(m->device, &previous, error));
     status = launch_all(m, p, operands, operands_len, workspace, stream, error);
-    leave(m->device, previous);
+    device_return(m->device, previous);
 done:
     return status;
 }
@@ -331,13 +311,13 @@ hone_status module_occupancy(const module *m, const plan *p, uint32_t launch, in
         return status_set(error, HONE_BAD_ARGUMENT, NULL, 0, "kernel %.200s is not loaded",
                           l->entry);
     }
-    TRY(enter(m->device, &previous, error));
+    TRY(device_borrow(m->device, &previous, error));
     status = driver_check(
         d,
         d->cuOccupancyMaxActiveBlocksPerMultiprocessor(
             &fit, f->handle, (int)(l->block[0] * l->block[1] * l->block[2]), l->shared_bytes),
         "cuOccupancyMaxActiveBlocksPerMultiprocessor", error);
-    leave(m->device, previous);
+    device_return(m->device, previous);
     if (status == HONE_OK) {
         *ctas = fit;
     }

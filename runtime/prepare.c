@@ -151,7 +151,8 @@ static hone_status try_next(preparation *p, want *w, bool *more, hone_error *err
                         .m = c->m,
                         .config = c->config,
                         .problem = *w->problem,
-                        .source = c->source};
+                        .source = c->source,
+                        .checked = rt->options.checked};
     TRY(hone_operands(w->problem, w->made->operands, &w->made->operands_len, error));
     TRY(manifest_plan(c->m, w->problem, &rt->device->gpu.facts, &c->config, &w->made->plan, error));
     TRY(find_kernel(p, w->made, &w->kernel, error));

@@ -62,6 +62,11 @@ static hone_status copy_options(const hone_options *options, hone_runtime *rt, h
         return status_set(error, HONE_BAD_ARGUMENT, NULL, 0,
                           "hone_options.size is %u; set it to sizeof(hone_options)", options->size);
     }
+    if (options->checked < HONE_CHECKED_OFF || options->checked > HONE_CHECKED_POW2) {
+        return status_set(error, HONE_BAD_ARGUMENT, NULL, 0,
+                          "hone_options.checked is %d; it is off (0), values (1) or pow2 (2)",
+                          options->checked);
+    }
     rt->options = *options;
     if (options->cache_path != NULL) {
         int len = snprintf(rt->cache_path, sizeof rt->cache_path, "%s", options->cache_path);

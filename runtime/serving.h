@@ -20,6 +20,7 @@ struct served {
     config config;
     hone_problem problem; /* that `plan` and `operands` are for */
     uint32_t source;      /* index of the winner in the generation; 0 for a default */
+    int32_t checked;      /* hone_options.checked */
     size_t operands_len;
     hone_operand operands[HONE_MAX_OPERANDS];
     plan plan;

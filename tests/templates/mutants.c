@@ -19,7 +19,7 @@
 #define ACT_POW2 "act_quant:m=5,k=384,scale=ue8m0,group=32"
 #define FOLD     "fold/groups"
 #define FOLD_CUH "device/fold.cuh"
-#define FOLD_ODD "fold:m=61,k=1056"
+#define FOLD_ODD "fold:m=253,k=2080"
 #define FOLDED   "vec=8 threads=64 rows=1 repeat=2"
 #define KV       "kv_quant/tokens"
 #define KV_CU    "kv_quant/tokens.cu"
