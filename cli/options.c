@@ -14,6 +14,7 @@ enum {
     KEY_OPS,
     KEY_M,
     KEY_PROBLEM,
+    KEY_FOLD,
     KEY_DEVICE,
     KEY_STORE,
     KEY_JSON,
@@ -32,6 +33,11 @@ static const struct {
      {"m", KEY_M, "LIST", 0, "token counts by commas, or all (1,16,64,256,4096)", 0}},
     {OPTIONS_PROBLEM,
      {"problem", KEY_PROBLEM, "TEXT", 0, "fp8_gemm:m=16,n=7168,k=2048,...; repeatable", 0}},
+    {OPTIONS_PROBLEM,
+     {"fold", KEY_FOLD, "MODE", 0,
+      "products with ue8m0 scales of 32 as they are when folded: k, block or n "
+      "(docs/kernels/fp8_gemm_fold.md)",
+      0}},
     {OPTIONS_DEVICE,
      {"device", KEY_DEVICE, "SPEC", 0, "auto, cuda:0, emu:h20, ... (auto); repeatable", 0}},
     {OPTIONS_STORE,
@@ -128,6 +134,23 @@ static hone_status add_device(options *o, const char *text, hone_error *error)
     return HONE_OK;
 }
 
+static hone_status parse_fold(options *o, const char *text, hone_error *error)
+{
+    static const char *const modes[] = {
+        [HONE_FOLD_K] = "k", [HONE_FOLD_BLOCK] = "block", [HONE_FOLD_N] = "n"};
+
+    for (size_t i = 1; i < ARRAY_LEN(modes); i++) {
+        if (strcmp(modes[i], text) == 0) {
+            o->fold = (hone_fold_mode)i;
+            return HONE_OK;
+        }
+    }
+    return status_set(error, HONE_UNKNOWN, "--fold", 0,
+                      "no way '%s' to fold; there are k (both operands to 128 of K), block (and B "
+                      "to 128x128) and n (B alone, to 128x32)",
+                      text);
+}
+
 static hone_status parse_common(options *o, int key, char *text, hone_error *error)
 {
     switch (key) {
@@ -151,6 +174,8 @@ static hone_status parse_common(options *o, int key, char *text, hone_error *err
         return parse_m(o, text, error);
     case KEY_PROBLEM:
         return add_problem(o, text, error);
+    case KEY_FOLD:
+        return parse_fold(o, text, error);
     default:
         return add_device(o, text, error);
     }
@@ -217,6 +242,39 @@ void options_free(options *o)
     *o = (options){0};
 }
 
+/* Fold what can be; `all`: refuse what cannot. One that another already is goes. */
+static hone_status fold_problems(const options *o, bool all, llm_problem *list, size_t *count,
+                                 hone_error *error)
+{
+    hone_error why = {.message = "no product is asked for"};
+    size_t kept = 0, folded = 0;
+
+    for (size_t i = 0; i < *count; i++) {
+        llm_problem *made = &list[kept];
+        bool seen = false;
+        hone_status status = HONE_UNSUPPORTED;
+        *made = list[i];
+        if (all || made->problem.op == HONE_OP_FP8_GEMM) {
+            const hone_problem problem = made->problem;
+            status = hone_fold_problem(&problem, o->fold, &made->problem, &why);
+        }
+        if (status != HONE_OK && all) {
+            return status_set(error, status, "--fold", 0, "%s", why.message);
+        }
+        folded += status == HONE_OK;
+        for (size_t k = 0; k < kept && !seen; k++) {
+            seen = memcmp(&list[k].problem, &made->problem, sizeof made->problem) == 0;
+        }
+        kept += !seen;
+    }
+    if (folded == 0 && *count > 0) {
+        return status_set(error, HONE_BAD_PROBLEM, "--fold", 0, "no problem can be folded: %s",
+                          why.message);
+    }
+    *count = kept;
+    return HONE_OK;
+}
+
 static hone_status given_problems(const options *o, llm_problem **out, size_t *count,
                                   hone_error *error)
 {
@@ -238,6 +296,9 @@ static hone_status given_problems(const options *o, llm_problem **out, size_t *c
         made->launches = 1;
         filled += !seen;
     }
+    if (o->fold != 0) {
+        TRY(fold_problems(o, true, list, &filled, error));
+    }
     *out = list;
     *count = filled;
     list = NULL;
@@ -251,6 +312,8 @@ hone_status options_problems(const options *o, const char *standard, llm_problem
 {
     hone_status status = HONE_OK;
     llm *model = NULL;
+    llm_problem *list = NULL;
+    size_t len = 0;
     const char *name = o->model != NULL ? o->model : standard;
 
     if (o->problems_len > 0) {
@@ -263,8 +326,15 @@ hone_status options_problems(const options *o, const char *standard, llm_problem
                           "no problem is named; give --problem TEXT or --model NAME");
     }
     TRY(llm_open(name, &model, error));
-    TRY(llm_problems(model, o->tp, o->ep, o->m, o->m_len, o->ops, out, count, error));
+    TRY(llm_problems(model, o->tp, o->ep, o->m, o->m_len, o->ops, &list, &len, error));
+    if (o->fold != 0) {
+        TRY(fold_problems(o, false, list, &len, error));
+    }
+    *out = list;
+    *count = len;
+    list = NULL;
 done:
+    free(list);
     llm_close(model);
     return status;
 }

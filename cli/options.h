@@ -15,7 +15,7 @@
 /* Which common options a command takes. */
 enum {
     OPTIONS_MODEL = 1,   /* --model --tp --ep --ops --m */
-    OPTIONS_PROBLEM = 2, /* --problem, repeatable */
+    OPTIONS_PROBLEM = 2, /* --problem, repeatable; --fold */
     OPTIONS_DEVICE = 4,  /* --device, repeatable */
     OPTIONS_STORE = 8,   /* --store */
     OPTIONS_JSON = 16,   /* --json */
@@ -35,6 +35,7 @@ typedef struct options {
     int64_t *m_given; /* owned; NULL when not given */
     const char **problems;
     size_t problems_len;
+    hone_fold_mode fold;                      /* 0 when not given */
     const char *devices[OPTIONS_MAX_DEVICES]; /* "auto" when not given */
     size_t devices_len;
 } options;
@@ -57,8 +58,9 @@ hone_status options_parse(const options_command *command, int argc, char **argv,
 void options_free(options *o);
 
 /* The problems that are asked for: those of --problem; those of --model; those of `standard` (a
- * model's name, or NULL) when neither is given. Without duplicates. Caller frees *out with free().
- * HONE_BAD_ARGUMENT: nothing named. */
+ * model's name, or NULL) when neither is given. With --fold each that can be folded is the one that
+ * it then is; a problem of --problem that cannot is refused, and so is a model without any. Without
+ * duplicates. Caller frees *out with free(). HONE_BAD_ARGUMENT: nothing named. */
 hone_status options_problems(const options *o, const char *standard, llm_problem **out,
                              size_t *count, hone_error *error);
 

@@ -8,7 +8,7 @@
 
 #define GEMM     "fp8_gemm:m=16,n=64,k=128,recipe=f32-1x128-128x128"
 #define ON_H20   " --device emu:h20"
-#define PROBLEMS "--model --tp --ep --ops --m --problem --device --json"
+#define PROBLEMS "--model --tp --ep --ops --m --problem --fold --device --json"
 
 static place here;
 
@@ -18,7 +18,8 @@ static const struct {
     {"devices", "--json"},
     {"models", "--model --tp --ep --ops --m --problems --block --json"},
     {"space", PROBLEMS},
-    {"compile", "--problem --device --template --config --ptx --cubin --sass --no-cache --json"},
+    {"compile",
+     "--problem --fold --device --template --config --ptx --cubin --sass --no-cache --json"},
     {"verify", PROBLEMS " --budget --seed --template --config"},
     {"bench", PROBLEMS " --seed --template --config --store"},
     {"tune", PROBLEMS " --budget --seed --jobs --strategy --store"},
@@ -72,6 +73,9 @@ static const struct {
     {"hone tune --m 1,,2", 2, "--m: ''", "whole number from 1"},
     {"hone tune --m 0", 2, "--m: '0'", "from 1"},
     {"hone tune --tp 0", 2, "--tp: '0'", "from 1"},
+    {"hone tune --fold m", 2, "'m'", "k (both operands to 128 of K), block"},
+    {"hone verify --fold k --problem " GEMM, 2, "--fold: a_scale=f32", "hone_pack_scales"},
+    {"hone space --fold n --model deepseek-v3", 2, "no problem can be folded", "f32 scales"},
     {"hone tune --ops gelu", 2, "'gelu'", "fp8_gemm act_quant kv_quant"},
     {"hone tune --model nothing", 2, "'nothing'", "deepseek-v4.1-flash"},
     {"hone tune --problem nonsense", 2, "\"nonsense\"", "op:field=value"},
@@ -177,6 +181,31 @@ START_TEST(results_are_json_when_asked)
 }
 END_TEST
 
+#define PER_32 "fp8_gemm:m=16,n=64,k=128,recipe=ue8m0-1x32-32x32"
+static const char *const folds[][2] = {
+    {"k", "recipe=ue8m0-1x128-32x128,"},
+    {"block", "recipe=ue8m0-1x128-128x128,"},
+    {"n", "recipe=ue8m0-1x32-128x32,"},
+};
+
+/* Also of a model, whose other problems stay as they are. */
+START_TEST(a_folded_problem_is_what_is_shown)
+{
+    program_run r =
+        program_call(&here, "hone space --fold %s --problem " PER_32 ON_H20, folds[_i][0]);
+
+    ck_assert_msg(r.exit_status == 0 && strstr(r.out, folds[_i][1]) != NULL, "%s%s", r.out, r.err);
+    program_free(&r);
+    r = program_call(&here, "hone space --fold %s --model deepseek-v4.1-flash --m 16" ON_H20,
+                     folds[_i][0]);
+    ck_assert_msg(r.exit_status == 0 && strstr(r.out, folds[_i][1]) != NULL &&
+                      strstr(r.out, "recipe=ue8m0-1x32-32x32,") == NULL &&
+                      strstr(r.out, "act_quant:") != NULL,
+                  "%s%s", r.out, r.err);
+    program_free(&r);
+}
+END_TEST
+
 static void setup(void)
 {
     here = place_make();
@@ -193,6 +222,8 @@ int main(void)
 
     tcase_add_unchecked_fixture(tests, setup, teardown);
     tcase_add_loop_test(tests, help_names_every_option, 0, sizeof commands / sizeof commands[0]);
+    tcase_add_loop_test(tests, a_folded_problem_is_what_is_shown, 0,
+                        sizeof folds / sizeof folds[0]);
     tcase_add_loop_test(tests, wrong_usage_is_named, 0, sizeof wrong / sizeof wrong[0]);
     tcase_add_loop_test(tests, a_missing_store_is_named_and_not_made, 0,
                         sizeof readers / sizeof readers[0]);
