@@ -196,7 +196,10 @@ static hone_status fill_fold(const hone_fold *p, inputs_kind kind, uint64_t seed
         .groups = p->k / p->group,
         .payload = in->image[0],
         .scales = in->image[1],
-        .hole_row = p->m > 1 ? p->m / 2 : -1,
+        .hole_row = 1,
+        .hole_rows = 1,
+        .hole_columns = p->k,
+        .one_signed = 2,
     };
 
     TRY(inputs_fill_quantised(&m, kind, seed, error));

@@ -24,6 +24,7 @@ static const struct {
 } benchmarks[] = {
     {"lookup", "a lookup among 10,000 winners"},
     {"open", "open of a store with 10,000 winners"},
+    {"launch", "the library's part of a launch"},
     {"sweep", "a sweep's overhead over bare NVRTC"},
     {"emulator", "speed of the emulated GPU"},
     {"kernels", "modelled fp8 products of two models on Hopper"},
