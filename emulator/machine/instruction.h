@@ -92,6 +92,7 @@ struct instruction {
     uint32_t
         numbers; /* of wgmma and of what touches its registers: first of the kernel's `watched` */
     uint32_t member; /* operand with the member mask */
+    uint32_t meet;   /* of a branch: where both ways join, if that stands before it; else 0 */
     int32_t line;
     uint8_t results, sources;
     uint8_t flow, pipe, taint, space, kind, flags;

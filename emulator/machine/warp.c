@@ -1,6 +1,7 @@
 /* warp.c - runs one warp: the group of lanes with the lowest program counter goes first, so that
  * lanes meet again where paths join. No divergence stack: each lane has its own counter while the
- * warp is apart. */
+ * warp is apart. Where paths join before the place that they part at, the first lanes there would
+ * run on around the loop; they wait until the others have come, have to wait, or spin. */
 #include "emulator/machine/async.h"
 #include "emulator/machine/profile.h"
 #include "emulator/machine/wide.h"
@@ -79,6 +80,22 @@ static void split(warp *w, const group *g)
     }
 }
 
+/* Of the lanes that are ready, those that do not wait where parted lanes meet: all of them when
+ * nobody is still to come. */
+static uint32_t leave_at_meet(warp *w, uint32_t ready)
+{
+    if (w->meet_mask == 0) {
+        return ready;
+    }
+    uint32_t there = lanes_with(w->lane_pc, w->meet_mask, w->meet_pc);
+    uint32_t coming = w->meet_mask & w->live & ~there;
+    if (coming == 0 || (ready & coming) == 0) {
+        w->meet_mask = 0;
+        return ready;
+    }
+    return ready & ~there;
+}
+
 static bool pick(warp *w, group *g)
 {
     if (!w->diverged) {
@@ -86,6 +103,7 @@ static bool pick(warp *w, group *g)
         return true;
     }
     uint32_t awake = w->live & ~w->blocked, ready = awake & ~w->parked;
+    ready = leave_at_meet(w, ready);
     if (ready == 0 && w->progressed) { /* lanes that a parked one waits for may have left */
         w->progressed = false;
         w->parked = 0;
@@ -109,6 +127,7 @@ static bool pick(warp *w, group *g)
     if (g->mask == w->live) {
         w->diverged = false;
         w->parked = 0;
+        w->meet_mask = 0;
         w->pc = pc;
     }
     return true;
@@ -144,10 +163,18 @@ static bool flow_branch(warp *w, const instruction *i, group *g, uint32_t taken)
 
     if (others == 0 || taken == 0) {
         g->pc = others == 0 ? i->target : g->pc + 1;
+        if (w->meet_mask != 0 && g->pc == w->meet_pc) {
+            store_pc(w, g->mask, g->pc);
+            return false;
+        }
         return true;
     }
     w->run->counters.divergent_branches++;
     split(w, g);
+    if (i->meet != 0 && w->meet_mask == 0) {
+        w->meet_pc = i->meet;
+        w->meet_mask = g->mask;
+    }
     store_pc(w, others, g->pc + 1);
     store_pc(w, taken, i->target);
     return false;
@@ -434,6 +461,7 @@ void warp_run(warp *w, uint64_t quantum)
         uint64_t unused = run(w, &g, turn);
         left -= turn - unused;
         if (unused == 0 || w->yields) {
+            w->meet_mask = 0; /* it may spin for those that wait */
             w->rotate = g.stop == MACHINE_NONE ? 0 : g.stop;
         }
     }

@@ -158,3 +158,46 @@ void ptx_flow_solve_live(flow_graph *g)
         }
     }
 }
+
+enum { MEET_STEPS = 4 }; /* blocks from a branch to where its ways join */
+
+/* The block after `n` where there is no choice; else MACHINE_NONE. */
+static uint32_t only_next(const flow_graph *g, uint32_t n)
+{
+    const flow_block *k = &g->blocks[n];
+
+    if (k->table != MACHINE_NONE || (k->next[0] != MACHINE_NONE && k->next[1] != MACHINE_NONE)) {
+        return MACHINE_NONE;
+    }
+    return k->next[0] != MACHINE_NONE ? k->next[0] : k->next[1];
+}
+
+static uint32_t join_of(const flow_graph *g, const flow_block *k)
+{
+    uint32_t left = k->next[0];
+
+    for (int i = 0; i < MEET_STEPS && left != MACHINE_NONE; i++, left = only_next(g, left)) {
+        uint32_t right = k->next[1];
+        for (int j = 0; j < MEET_STEPS && right != MACHINE_NONE; j++, right = only_next(g, right)) {
+            if (left == right) {
+                return left;
+            }
+        }
+    }
+    return MACHINE_NONE;
+}
+
+void ptx_flow_find_meets(flow_graph *g)
+{
+    for (uint32_t n = 0; n < g->blocks_len; n++) {
+        const flow_block *k = &g->blocks[n];
+        instruction *last = &g->b->code[k->end - 1];
+        if (last->flow != FLOW_BRANCH || k->next[0] == MACHINE_NONE || k->next[1] == MACHINE_NONE) {
+            continue;
+        }
+        const uint32_t join = join_of(g, k);
+        if (join != MACHINE_NONE && g->blocks[join].begin < k->end) {
+            last->meet = g->blocks[join].begin;
+        }
+    }
+}

@@ -22,6 +22,9 @@ typedef struct flow_graph {
 /* False without memory. Close the graph in either case. */
 bool ptx_flow_open(flow_graph *g, ptx_builder *b);
 void ptx_flow_close(flow_graph *g);
+/* Sets `meet` of branches whose two ways come, without another choice, to a block before them: the
+ * end of an `if` that a compiler has put at the top of its loop. */
+void ptx_flow_find_meets(flow_graph *g);
 /* Fills `in` and `out` with the registers that are live at the ends of each block. */
 void ptx_flow_solve_live(flow_graph *g);
 bool ptx_flow_is_variable(const ptx_builder *b, uint32_t v);

@@ -70,6 +70,7 @@ static hone_status find_lifetimes(ptx_builder *b)
     }
     bool good = ptx_flow_open(&g, b);
     if (good) {
+        ptx_flow_find_meets(&g);
         ptx_flow_solve_live(&g);
         find_intervals(b, &g);
         good = ptx_watch_extend(b, &g);

@@ -149,6 +149,13 @@ static const struct {
       {FIELD(divergent_branches), 1},
       {FIELD(predicated_off), 0},
       {FIELD(control), 2}}},
+    /* An `if` whose end stands before it, at the top of a loop, as compilers put it: three times
+       setp, bra, add and bra of 24 lanes, then add, setp, bra of all; three of the frame, mov, two
+       bra. The eight lanes that come first do not run on alone. */
+    {"divergence that ends before it begins",
+     KERNEL("mov.u32 %r1, 0; bra B;\nA: add.u32 %r1, %r1, 1; setp.lt.u32 %p2, %r1, 3; @%p2 bra B;"
+            "bra C;\nB: setp.lt.u32 %p1, %r0, 8; @%p1 bra A; add.u32 %r2, %r0, 1; bra A;\nC:"),
+     {{FIELD(warp_instructions), 27}, {FIELD(divergent_branches), 3}, {FIELD(control), 12}}},
     /* five instructions of 32 lanes; the predicate is off in 24 of one */
     {"predicated off",
      KERNEL("setp.lt.u32 %p1, %r0, 8; @%p1 add.u32 %r1, %r0, 1;"),
