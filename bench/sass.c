@@ -109,7 +109,8 @@ static product wide_product(sass_word w)
     return p;
 }
 
-/* mma.sync is m16n8kK: bit 75 says the longer K; the form 2 of QMMA takes block scales. */
+/* mma.sync is m16n8kK: bit 75 says the longer K; the form 2 of QMMA takes block scales, has one K,
+ * and names there the register that selects them. */
 static product narrow_product(sass_word w)
 {
     const bool longer = bits_of(w.high, 11, 1) != 0, shortest = bits_of(w.high, 14, 1) != 0;
@@ -126,6 +127,7 @@ static product narrow_product(sass_word w)
         break;
     case 0x07a:
         p.unit = bits_of(w.low, 9, 3) == 2 ? GPU_MMA_MXFP8 : GPU_MMA_FP8;
+        k = p.unit == GPU_MMA_MXFP8 ? 32 : k;
         break;
     default:
         p.unit = GPU_MMA_FP4;

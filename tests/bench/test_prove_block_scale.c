@@ -28,46 +28,46 @@ static const struct {
     {SHAPE LIKE_V41, CONFIG(0, 128, 128, 128, 4, 2, 3, 1, 8, 1)},
     {SHAPE BY_ROWS, CONFIG(0, 128, 128, 64, 2, 4, 5, 1, 1, 1)},
     {SHAPE LIKE_V41, CONFIG(0, 128, 64, 128, 2, 2, 4, 1, 1, 1)},
-    {SHAPE BY_ROWS, CONFIG(0, 64, 96, 128, 4, 1, 2, 1, 8, 2)},
+    {SHAPE BY_ROWS, CONFIG(0, 64, 96, 128, 4, 1, 2, 1, 8, 1)},
     {SHAPE LIKE_V41, CONFIG(0, 64, 40, 64, 2, 1, 8, 1, 1, 1)},
     {SHAPE BY_ROWS, CONFIG(0, 32, 112, 128, 2, 2, 5, 1, 8, 1)},
-    {SHAPE LIKE_V41, CONFIG(0, 16, 8, 128, 1, 1, 6, 1, 1, 4)},
-    {SHAPE BY_ROWS, CONFIG(0, 32, 24, 64, 1, 1, 3, 1, 1, 3)},
-    {SHAPE LIKE_V41, CONFIG(0, 16, 80, 128, 1, 2, 4, 1, 1, 2)},
+    {SHAPE LIKE_V41, CONFIG(0, 16, 8, 128, 1, 1, 6, 1, 1, 1)},
+    {SHAPE BY_ROWS, CONFIG(0, 32, 24, 64, 1, 1, 3, 1, 1, 1)},
+    {SHAPE LIKE_V41, CONFIG(0, 16, 80, 128, 1, 2, 4, 1, 1, 1)},
     {SHAPE BY_ROWS, CONFIG(0, 128, 48, 128, 8, 1, 2, 1, 8, 2)},
-    {SHAPE LIKE_V41, CONFIG(0, 128, 16, 64, 4, 1, 4, 1, 1, 4)},
+    {SHAPE LIKE_V41, CONFIG(0, 128, 16, 64, 4, 1, 3, 1, 1, 3)},
     /* recipes: coarser scales are repeated */
-    {SHAPE "ue8m0-1x128-128x128", CONFIG(0, 64, 64, 128, 2, 2, 3, 1, 1, 2)},
+    {SHAPE "ue8m0-1x128-128x128", CONFIG(0, 64, 64, 128, 2, 2, 3, 1, 1, 1)},
     {SHAPE "ue8m0-1x128-128x128", CONFIG(0, 64, 64, 64, 2, 2, 4, 1, 8, 1)},
-    {SHAPE "ue8m0-1x128-1x128,out=f32", CONFIG(0, 64, 32, 64, 2, 1, 3, 1, 1, 2)},
+    {SHAPE "ue8m0-1x128-1x128,out=f32", CONFIG(0, 64, 32, 64, 2, 1, 3, 1, 1, 1)},
     {SHAPE "ue8m0-1x32-128x128,out=f32", CONFIG(0, 64, 96, 128, 2, 1, 3, 1, 8, 1)},
     {SHAPE "ue8m0-1x128-32x32", CONFIG(0, 32, 80, 128, 1, 2, 3, 1, 1, 1)},
     {SHAPE "ue8m0-1x128-1x32", CONFIG(0, 64, 128, 64, 1, 4, 3, 1, 1, 1)},
     {SHAPE "ue8m0-1x32-1x128", CONFIG(1, 64, 64, 128, 2, 2, 3, 1, 1, 1)},
     /* e2m1 */
     {FP4 MX_FP4, CONFIG(0, 128, 128, 128, 4, 2, 3, 1, 8, 1)},
-    {FP4 MX_FP4, CONFIG(0, 64, 40, 64, 2, 1, 4, 1, 1, 2)},
+    {FP4 MX_FP4, CONFIG(0, 64, 40, 64, 2, 1, 4, 1, 1, 1)},
     {FP4 "ue8m0-1x128-e2m1/1x32,out=f32,accumulate=1", CONFIG(0, 64, 96, 128, 2, 1, 3, 1, 1, 1)},
     {FP4 "ue8m0-1x32-e2m1/32x32", CONFIG(0, 32, 64, 64, 1, 2, 6, 1, 1, 1)},
     {FEW_FP4 MX_FP4, CONFIG(1, 16, 64, 128, 2, 1, 6, 1, 1, 1)},
     {FEW_FP4 MX_FP4, CONFIG(1, 8, 128, 64, 4, 1, 8, 4, 8, 1)},
-    {FEW_FP4 "ue8m0-1x32-e2m1/1x128,out=f32", CONFIG(1, 32, 32, 128, 1, 1, 3, 2, 1, 2)},
+    {FEW_FP4 "ue8m0-1x32-e2m1/1x128,out=f32", CONFIG(1, 32, 32, 128, 1, 1, 3, 2, 1, 1)},
     /* outputs */
     {SHAPE LIKE_V41 ",out=f32", CONFIG(0, 64, 64, 128, 2, 2, 3, 1, 1, 1)},
     {SHAPE LIKE_V41 ",out=f32,accumulate=1", CONFIG(0, 64, 48, 128, 2, 2, 3, 1, 1, 1)},
-    {SHAPE BY_ROWS ",accumulate=1", CONFIG(0, 32, 64, 128, 2, 2, 3, 1, 1, 1)},
+    {SHAPE BY_ROWS ",accumulate=1", CONFIG(0, 32, 64, 64, 2, 2, 3, 1, 1, 4)},
     {FEW LIKE_V41 ",accumulate=1", CONFIG(1, 16, 64, 128, 4, 1, 4, 1, 1, 1)},
     /* swapped: whole and half tiles along M */
-    {FEW LIKE_V41, CONFIG(1, 8, 64, 128, 2, 1, 8, 1, 1, 2)},
+    {FEW LIKE_V41, CONFIG(1, 8, 64, 128, 2, 1, 8, 1, 1, 1)},
     {FEW BY_ROWS ",out=f32", CONFIG(1, 16, 128, 128, 8, 1, 4, 1, 8, 1)},
-    {FEW LIKE_V41, CONFIG(1, 32, 96, 64, 2, 2, 4, 1, 1, 1)},
+    {FEW LIKE_V41, CONFIG(1, 32, 96, 64, 2, 2, 3, 1, 1, 3)},
     {SHAPE BY_ROWS, CONFIG(1, 64, 128, 128, 4, 2, 3, 1, 1, 1)},
-    {SHAPE LIKE_V41 ",accumulate=1,out=f32", CONFIG(1, 8, 16, 64, 1, 1, 3, 1, 1, 4)},
+    {SHAPE LIKE_V41 ",accumulate=1,out=f32", CONFIG(1, 8, 16, 64, 1, 1, 3, 1, 1, 1)},
     /* K split among CTAs */
-    {FEW LIKE_V41, CONFIG(0, 16, 64, 64, 1, 2, 4, 4, 1, 2)},
+    {FEW LIKE_V41, CONFIG(0, 16, 64, 64, 1, 2, 4, 4, 1, 1)},
     {FEW BY_ROWS ",out=f32,accumulate=1", CONFIG(1, 16, 64, 128, 2, 1, 4, 2, 1, 1)},
     {"fp8_gemm:m=1,n=72,k=2064,batch=2,recipe=ue8m0-1x32-32x32",
-     CONFIG(1, 8, 32, 64, 1, 1, 5, 8, 1, 2)},
+     CONFIG(1, 8, 32, 64, 1, 1, 5, 8, 1, 1)},
     /* layouts of scales, batches beside each other and one after the other */
     {SHAPE BY_ROWS ",a_scale_layout=row,b_scale_layout=row",
      CONFIG(0, 64, 64, 128, 2, 2, 3, 1, 1, 1)},
@@ -87,7 +87,7 @@ static const struct {
     {"fp8_gemm:m=33,n=66,k=300,recipe=ue8m0-1x32-32x32", CONFIG(0, 32, 32, 64, 2, 1, 3, 1, 1, 1)},
     {"fp8_gemm:m=33,n=65,k=302,recipe=ue8m0-1x128-128x128",
      CONFIG(0, 32, 64, 64, 2, 1, 3, 1, 1, 1)},
-    {"fp8_gemm:m=5,n=67,k=45,recipe=ue8m0-1x32-1x32", CONFIG(1, 8, 32, 128, 2, 1, 3, 1, 1, 1)},
+    {"fp8_gemm:m=5,n=67,k=45,recipe=ue8m0-1x32-1x32", CONFIG(1, 8, 32, 128, 1, 1, 3, 1, 1, 1)},
     {"fp8_gemm:m=9,n=66,k=96,align=4,recipe=ue8m0-1x32-e2m1/1x32",
      CONFIG(0, 16, 64, 64, 1, 2, 3, 1, 1, 1)},
     {"fp8_gemm:m=9,n=67,k=96,align=1,recipe=ue8m0-1x32-e2m1/1x32,out=f32",
@@ -106,9 +106,15 @@ START_TEST(a_config_is_proved)
 {
     prove_fixture f;
     prove_result r;
+    char why[160] = "";
+    bool legal = false;
 
     prove_fixture_open(&f, "emu:rtx5090", right[_i].problem, TEMPLATE, right[_i].config, NULL,
                        NULL);
+    ck_assert_int_eq(manifest_legal(f.choice.m, &f.problem, &f.d->gpu.facts, &f.choice.config,
+                                    &legal, why, NULL),
+                     HONE_OK);
+    ck_assert_msg(legal, "%s %s: %s", right[_i].problem, right[_i].config, why);
     prove_fixture_run(&f, &r);
     ck_assert_msg(r.outcome == STORE_OK, "%s %s: %s", right[_i].problem, right[_i].config,
                   r.reason);
@@ -120,7 +126,7 @@ END_TEST
 
 #define TILE    CONFIG(0, 64, 64, 128, 2, 2, 3, 1, 1, 1)
 #define SWAPPED CONFIG(1, 8, 64, 128, 2, 1, 4, 1, 1, 1)
-#define SPLIT   CONFIG(0, 16, 64, 64, 1, 2, 4, 4, 1, 2)
+#define SPLIT   CONFIG(0, 16, 64, 64, 1, 2, 4, 4, 1, 1)
 #define BANDS   CONFIG(0, 32, 64, 128, 2, 1, 3, 1, 8, 1)
 static const struct {
     const char *what, *problem, *config, *old, *new;

@@ -2,6 +2,7 @@ hone_test(templates expression LINK hone_templates)
 hone_test(templates manifest LINK hone_templates SOURCES templates/fixture.c templates/manifest_base.c)
 hone_test(templates manifest_plan LINK hone_templates SOURCES templates/fixture.c templates/manifest_base.c)
 hone_test(templates space LINK hone_templates SOURCES templates/fixture.c)
+hone_test(templates contract LINK hone_templates hone_models)
 
 # Kernels: one config of each row here, many under the slow label.
 hone_test(templates kernels LINK hone_runtime SOURCES templates/kernels.c TIMEOUT 300)
@@ -11,6 +12,9 @@ hone_run(templates kernels_wide test_templates_kernels LABELS slow TIMEOUT 3600 
 # Proof on emulated GPUs: one config of each row here, many under the slow label.
 hone_test(templates proof LINK hone_bench SOURCES templates/kernels.c templates/mutants.c templates/proof.c TIMEOUT 600)
 add_dependencies(test_templates_proof hone_emu)
+hone_test(templates block_scale LINK hone_bench SOURCES templates/kernels.c templates/proof.c TIMEOUT 600)
+add_dependencies(test_templates_block_scale hone_emu hone-worker)
+hone_run(templates block_scale_wide test_templates_block_scale LABELS slow TIMEOUT 3600 SET HONE_KERNEL_DRAWS=48)
 hone_run(templates proof_wide test_templates_proof LABELS slow TIMEOUT 7200 SET HONE_PROOF_DRAWS=32)
 
 # Machine code of the wgmma product: minutes of NVRTC.
