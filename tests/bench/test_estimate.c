@@ -10,6 +10,7 @@
 
 /* The best config by the model, of one template, or a pinned one. */
 #define MMA_SYNC "fp8_gemm/mma_sync"
+#define SCALED   "fp8_gemm/sm120_block_scale"
 static const struct {
     const char *device, *problem, *template, *config;
 } kernels[] = {
@@ -21,6 +22,20 @@ static const struct {
     {"emu:h20", "fp8_gemm:m=33,n=136,k=320,batch=2,recipe=f32-1x128-128x128", MMA_SYNC, NULL},
     {"emu:rtx4090", "fp8_gemm:m=2048,n=2048,k=512,recipe=f32-1x128-128x128", MMA_SYNC, NULL},
     {"emu:rtx4090", "fp8_gemm:m=16,n=4096,k=4096,recipe=ue8m0-1x32-32x32", MMA_SYNC, NULL},
+    {"emu:rtx5090", "fp8_gemm:m=2048,n=4096,k=512,recipe=ue8m0-1x32-32x32", SCALED, NULL},
+    {"emu:rtx5090", "fp8_gemm:m=1,n=7168,k=2048,recipe=ue8m0-1x32-32x32", SCALED, NULL},
+    {"emu:rtx5090", "fp8_gemm:m=64,n=2112,k=7168,recipe=ue8m0-1x32-1x32", SCALED, NULL},
+    {"emu:rtx5090", "fp8_gemm:m=512,n=2048,k=1024,recipe=ue8m0-1x32-e2m1/1x32", SCALED, NULL},
+    {"emu:rtx-pro-6000", "fp8_gemm:m=2048,n=2048,k=512,recipe=ue8m0-1x128-128x128", SCALED, NULL},
+    {"emu:rtx5090", "fp8_gemm:m=33,n=136,k=320,batch=2,recipe=ue8m0-1x32-1x32,out=f32", SCALED,
+     NULL},
+    {"emu:rtx5090", "fp8_gemm:m=16,n=1024,k=2048,recipe=ue8m0-1x32-32x32", SCALED,
+     "swap=1 block_m=16 block_n=64 block_k=64 warps_r=4 warps_c=1 stages=5 split_k=4 raster=1 "
+     "residency=1"},
+    {"emu:rtx5090", "fp8_gemm:m=256,n=512,k=1024,recipe=ue8m0-1x32-32x32,b_scale_layout=col",
+     SCALED,
+     "swap=0 block_m=64 block_n=64 block_k=128 warps_r=2 warps_c=2 stages=3 split_k=1 raster=8 "
+     "residency=1"},
 };
 
 /* Of the time; of a pipe's own, where it takes a quarter of the time or more: ptxas drops
@@ -63,8 +78,8 @@ START_TEST(estimate_and_counters_give_the_same_time)
     }
     if (r.ctas_run == r.ctas_total) { /* all ran: products are known to the last one */
         const plan_estimate *e = &f.plan.estimate;
-        ck_assert_double_eq(products(&r.counters), (double)e->macs + (double)e->scaled_macs +
-                                                       (double)e->warpgroup_macs);
+        ck_assert_double_eq(products(&r.counters),
+                            (double)e->macs + (double)e->scaled_macs + (double)e->warpgroup_macs);
     }
     prove_fixture_close(&f);
 }
