@@ -28,6 +28,7 @@ static const struct {
     {"sweep", "a sweep's overhead over bare NVRTC"},
     {"emulator", "speed of the emulated GPU"},
     {"kernels", "modelled fp8 products of two models on Hopper"},
+    {"scaled", "modelled block-scaled products beside plain ones on sm_120"},
     {"sass", "what the loops of Hopper's fp8 product issue"},
     {"convert", "a conversion of MXFP4 weights, beside a copy"},
 };

@@ -27,6 +27,21 @@ static const pairs_axis gemm[] = {
     {"a_scale_layout", {"row", "col", "tma", "packed"}, true},
     {"b_scale_layout", {"row", "col", "tma", "packed"}, true},
 };
+/* K is asked for by rules about its split. */
+static const pairs_axis scaled[] = {
+    {"m", {SIZES}, true},
+    {"n", {"33", "128", "576"}, false},
+    {"k", {"32", "160", "576", "1056"}, false},
+    {"recipe",
+     {"ue8m0-1x32-32x32", "ue8m0-1x32-1x32", "ue8m0-1x128-128x128", "ue8m0-1x128-1x32",
+      "ue8m0-1x32-e2m1/1x32", "ue8m0-1x128-e2m1/32x32"},
+     true},
+    {"out", {"bf16", "f32"}, true},
+    {"order", {"any", "fixed"}, false},
+    {"accumulate", {"0", "1"}, true},
+    {"a_scale_layout", {"row", "col", "packed"}, true},
+    {"b_scale_layout", {"row", "col", "packed"}, true},
+};
 static const pairs_axis act[] = {
     {"m", {SIZES}, true},
     {"k", {"32", "128", "160", "192", "384", "576", "1024"}, false},
@@ -58,16 +73,18 @@ static const struct {
     const char *template_name, *op;
     const pairs_axis *axes;
     size_t axes_len;
+    size_t first, devices; /* of `specs` */
 } rows[] = {
-    {"fp8_gemm/mma_sync", "fp8_gemm", gemm, LEN(gemm)},
-    {"act_quant/groups", "act_quant", act, LEN(act)},
-    {"kv_quant/tokens", "kv_quant", kv, LEN(kv)},
-    {"fold/groups", "fold", fold, LEN(fold)},
+    {"fp8_gemm/mma_sync", "fp8_gemm", gemm, LEN(gemm), 0, 2},
+    {"fp8_gemm/sm120_block_scale", "fp8_gemm", scaled, LEN(scaled), 2, 1},
+    {"act_quant/groups", "act_quant", act, LEN(act), 0, 2},
+    {"kv_quant/tokens", "kv_quant", kv, LEN(kv), 0, 2},
+    {"fold/groups", "fold", fold, LEN(fold), 0, 2},
 };
 
-/* Their tensor cores keep 13 and 25 bits. */
-static const char *const specs[] = {"emu:rtx4090", "emu:h20"};
-enum { DEVICES = 2, AHEAD = 8 };
+/* The tensor cores of the first two keep 13 and 25 bits, the third has block scales. */
+static const char *const specs[] = {"emu:rtx4090", "emu:h20", "emu:rtx5090"};
+enum { DEVICES = 3, AHEAD = 8 };
 
 static templates *all;
 static device *devices[DEVICES];
@@ -146,14 +163,19 @@ START_TEST(every_pair_is_proved)
 
     ck_assert_ptr_nonnull(m);
     ck_assert_ptr_nonnull(flights);
-    const pairs_request request = {.m = m,
-                                   .op = rows[_i].op,
-                                   .axes = rows[_i].axes,
-                                   .axes_len = rows[_i].axes_len,
-                                   .devices = {&devices[0]->gpu.facts, &devices[1]->gpu.facts},
-                                   .devices_len = DEVICES};
+    pairs_request request = {.m = m,
+                             .op = rows[_i].op,
+                             .axes = rows[_i].axes,
+                             .axes_len = rows[_i].axes_len,
+                             .devices_len = rows[_i].devices};
+    for (size_t i = 0; i < rows[_i].devices; i++) {
+        request.devices[i] = &devices[rows[_i].first + i]->gpu.facts;
+    }
     pairs_set set = pairs_cover(&request);
     ck_assert_uint_gt(set.len, 0);
+    for (size_t i = 0; i < set.len; i++) {
+        set.cases[i].device += rows[_i].first;
+    }
     for (size_t i = 0; i < set.len; i++) {
         for (; submitted < set.len && submitted < i + AHEAD; submitted++) {
             submit(m, &set.cases[submitted], &flights[submitted % AHEAD]);

@@ -16,6 +16,7 @@
 
 #define WGMMA    "fp8_gemm/sm90_wgmma"
 #define MMA_SYNC "fp8_gemm/mma_sync"
+#define SCALED   "fp8_gemm/sm120_block_scale"
 #define SHAPE    "fp8_gemm:m=4096,n=7168,k=7168,recipe="
 static const struct {
     const char *template, *gpu, *problem;
@@ -33,6 +34,8 @@ static const struct {
     {MMA_SYNC, "rtx4090", SHAPE "ue8m0-1x32-32x32,out=f32"},
     {MMA_SYNC, "rtx5090", SHAPE "ue8m0-1x32-1x32"},
     {MMA_SYNC, "h20", "fp8_gemm:m=129,n=2112,k=7176,recipe=f32-1x128-1x128,accumulate=1"},
+    {SCALED, "rtx5090", SHAPE "ue8m0-1x32-32x32"},
+    {SCALED, "rtx5090", SHAPE "ue8m0-1x32-e2m1/1x32,out=f32,accumulate=1"},
 };
 
 static kernels shared;
