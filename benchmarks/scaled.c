@@ -87,8 +87,12 @@ static void look_at(const templates *t, const gpu *g, const llm_problem *p, bool
     s->nibbles += log(nibbles);
     s->len++;
     if (table) {
-        printf("| %s | %lld × %lld | %lld | %.1f | %.1f | %.2f | %.1f | %.2f | %s, %s, %s |\n",
-               p->use, (long long)gemm->n, (long long)gemm->k, (long long)gemm->m,
+        char batch[32] = "";
+        if (gemm->batch > 1) {
+            snprintf(batch, sizeof batch, " × %lld", (long long)gemm->batch);
+        }
+        printf("| %s | %lld × %lld%s | %lld | %.1f | %.1f | %.2f | %.1f | %.2f | %s, %s, %s |\n",
+               p->use, (long long)gemm->n, (long long)gemm->k, batch, (long long)gemm->m,
                c[PLAIN].ns / 1e3, c[SCALED].ns / 1e3, scaled, c[NIBBLES].ns / 1e3, nibbles,
                perf_bound_name(c[PLAIN].bound), perf_bound_name(c[SCALED].bound),
                perf_bound_name(c[NIBBLES].bound));
