@@ -159,19 +159,26 @@ static void fill_slots(const hone_kv_quant *p, inputs_kind kind, uint64_t seed, 
     }
 }
 
+/* Counters start here, so that one that is set instead of raised is found out. */
+static void fill_counter(uint8_t *image)
+{
+    const uint64_t before = INPUTS_COUNTER;
+
+    memcpy(image, &before, sizeof before);
+}
+
 static hone_status fill_kv(const hone_kv_quant *p, inputs_kind kind, uint64_t seed, inputs *in,
                            hone_error *error)
 {
     hone_status status = HONE_OK;
     record_layout layout = {0};
-    const uint64_t dropped = 5;
 
     TRY(record_layout_of(&p->record, p->page_size, &layout, error));
     TRY(inputs_fill_plain((hone_dtype)p->in, (uint64_t)p->tokens * (uint64_t)layout.input_dims, 32,
                           kind, seed, in->image[0], error));
     fill_slots(p, kind, seed + 1, (int64_t *)(void *)in->image[1]);
     memset(in->image[2], VERIFY_RED_ZONE_BYTE, in->operand[2].bytes);
-    memcpy(in->image[3], &dropped, sizeof dropped);
+    fill_counter(in->image[3]);
 done:
     return status;
 }
@@ -181,7 +188,6 @@ static hone_status fill_fold(const hone_fold *p, inputs_kind kind, uint64_t seed
                              hone_error *error)
 {
     hone_status status = HONE_OK;
-    const uint64_t inexact = 5;
     const inputs_matrix m = {
         .rows = p->m,
         .k = p->k,
@@ -206,26 +212,71 @@ static hone_status fill_fold(const hone_fold *p, inputs_kind kind, uint64_t seed
     for (uint64_t i = 0; kind == INPUTS_SPECIALS && i < in->operand[0].bytes; i++) {
         in->image[0][i] = (uint8_t)random_next(&seed);
     }
-    memcpy(in->image[4], &inexact, sizeof inexact);
+    fill_counter(in->image[4]);
 done:
     return status;
+}
+
+/* Masked: how many rows each expert has, all and none among them. Listed: one row in four has no
+ * expert. */
+static void fill_rows(const hone_act_quant *p, uint64_t seed, int32_t *rows)
+{
+    bool masked = p->row_set == HONE_ROWS_MASKED;
+    int64_t len = masked ? p->experts : p->m;
+
+    for (int64_t i = 0; i < len; i++) {
+        uint64_t drawn = random_next(&seed);
+        if (!masked) {
+            rows[i] = drawn % 4 == 0 ? -1 : (int32_t)(drawn / 4 % 8);
+        } else if (i % 4 == 1) {
+            rows[i] = drawn % 2 == 0 ? 0 : -1;
+        } else if (i % 4 == 2) {
+            rows[i] = (int32_t)p->m + (int32_t)(drawn % 3); /* past the end: all */
+        } else {
+            rows[i] = (int32_t)(drawn % (uint64_t)(p->m + 1));
+        }
+    }
+}
+
+static hone_status fill_act(const hone_act_quant *p, inputs_kind kind, uint64_t seed, inputs *in,
+                            hone_error *error)
+{
+    uint64_t width = (uint64_t)numfmt_dtype_bits((hone_dtype)p->in) / 8;
+    size_t next = 3;
+
+    if (p->row_set != HONE_ROWS_EVERY) {
+        fill_rows(p, seed + 1, (int32_t *)(void *)in->image[next++]);
+    }
+    if (p->count) {
+        fill_counter(in->image[next]);
+    }
+    return inputs_fill_plain((hone_dtype)p->in, in->operand[0].bytes / width, (uint32_t)p->group,
+                             kind, seed, in->image[0], error);
+}
+
+static hone_status fill_weight(const hone_weight_quant *p, inputs_kind kind, uint64_t seed,
+                               inputs *in, hone_error *error)
+{
+    fill_counter(in->image[3]);
+    return inputs_fill_plain((hone_dtype)p->in, (uint64_t)p->n * (uint64_t)p->k,
+                             (uint32_t)p->gran_k, kind, seed, in->image[0], error);
 }
 
 static hone_status fill(const hone_problem *problem, inputs_kind kind, uint64_t seed, inputs *in,
                         hone_error *error)
 {
-    const hone_act_quant *act = &problem->as.act_quant;
 
     switch (problem->op) {
     case HONE_OP_FP8_GEMM:
         return fill_gemm(&problem->as.fp8_gemm, kind, seed, in, error);
     case HONE_OP_ACT_QUANT:
-        return inputs_fill_plain((hone_dtype)act->in, (uint64_t)act->m * (uint64_t)act->k,
-                                 (uint32_t)act->group, kind, seed, in->image[0], error);
+        return fill_act(&problem->as.act_quant, kind, seed, in, error);
     case HONE_OP_FOLD:
         return fill_fold(&problem->as.fold, kind, seed, in, error);
     case HONE_OP_KV_QUANT:
         return fill_kv(&problem->as.kv_quant, kind, seed, in, error);
+    case HONE_OP_WEIGHT_QUANT:
+        return fill_weight(&problem->as.weight_quant, kind, seed, in, error);
     default:
         return status_set(error, HONE_UNSUPPORTED, NULL, 0, "inputs: op %d has no inputs",
                           problem->op);

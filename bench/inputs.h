@@ -11,6 +11,8 @@
 
 /* From this many tokens on, one image of slots holds every corner. */
 #define INPUTS_MANY_TOKENS 8
+/* What counters hold before a launch. */
+#define INPUTS_COUNTER 5
 
 /* What the values are like. */
 typedef enum inputs_kind {
@@ -40,7 +42,8 @@ typedef struct inputs {
 /* Draw them. The same arguments give the same bytes everywhere. kv_quant's slots are distinct; from
  * INPUTS_MANY_TOKENS on they hold the cache's last, -1, one past the cache, the last of a page and
  * INT64_MIN, and for fewer tokens the kind says which of them the first token gets. Its cache
- * starts as 0xa5 bytes and its counter, like fold's, as 5. HONE_NO_MEMORY, HONE_OVERFLOW,
+ * starts as 0xa5 bytes, counters as INPUTS_COUNTER. An act_quant's rows leave some out: all, none
+ * and a part of an expert's, a quarter of listed ones. HONE_NO_MEMORY, HONE_OVERFLOW,
  * HONE_UNSUPPORTED for operands that are neither e4m3 nor e2m1. Caller frees with inputs_free. */
 hone_status inputs_make(const hone_problem *problem, inputs_kind kind, uint64_t seed, inputs *out,
                         hone_error *error);

@@ -42,6 +42,7 @@ struct prover {
     const inputs *loaded; /* whose read-only operands are on the device; NULL: unknown */
     inputs in;            /* of the first kind */
     inputs rescaled;      /* of a large product; else empty */
+    inputs ordinary;      /* of a quantiser on an emulated device: what its time is modelled on */
     inputs after;         /* outputs read back */
     inputs second;        /* of the second run; or of the run on a poisoned D */
     prove_buffers buffers;
@@ -58,10 +59,25 @@ static double elements_of(const hone_problem *problem)
 {
     const hone_act_quant *act = &problem->as.act_quant;
     const hone_fold *fold = &problem->as.fold;
+    const hone_weight_quant *weight = &problem->as.weight_quant;
 
-    return problem->op == HONE_OP_ACT_QUANT ? (double)act->m * (double)act->k
-           : problem->op == HONE_OP_FOLD    ? (double)fold->m * (double)fold->k
-                                            : 0.0;
+    switch (problem->op) {
+    case HONE_OP_ACT_QUANT:
+        return (double)act->experts * (double)act->m * (double)act->k;
+    case HONE_OP_WEIGHT_QUANT:
+        return (double)weight->n * (double)weight->k;
+    case HONE_OP_FOLD:
+        return (double)fold->m * (double)fold->k;
+    default:
+        return 0.0;
+    }
+}
+
+/* Rows that are left out are not written, so that the tiles of sampled CTAs could not be told. */
+static bool has_gaps(const hone_problem *problem)
+{
+    return problem->op == HONE_OP_ACT_QUANT &&
+           problem->as.act_quant.row_set != HONE_ROWS_EVERY;
 }
 
 static bool is_large(const device *d, const hone_problem *problem)
@@ -70,7 +86,7 @@ static bool is_large(const device *d, const hone_problem *problem)
         return false;
     }
     return (problem->op == HONE_OP_FP8_GEMM && padded_macs(&problem->as.fp8_gemm) > WHOLE_MACS) ||
-           elements_of(problem) > WHOLE_ELEMENTS;
+           (elements_of(problem) > WHOLE_ELEMENTS && !has_gaps(problem));
 }
 
 static kind_list kinds_of(const device *d, const hone_problem *problem)
@@ -98,6 +114,7 @@ void prover_close(prover *p)
     inputs_free_outputs(&p->second);
     inputs_free_outputs(&p->after);
     inputs_free_rescaled(&p->rescaled);
+    inputs_free(&p->ordinary);
     inputs_free(&p->in);
     free(p);
 }
@@ -119,6 +136,9 @@ hone_status prover_open(const device *d, const hone_problem *problem, uint64_t s
     TRY(inputs_make(problem, p->kinds.kind[0], seed, &p->in, error));
     if (p->large && problem->op == HONE_OP_FP8_GEMM) {
         TRY(inputs_rescale(&problem->as.fp8_gemm, &p->in, seed + 1, &p->rescaled, error));
+    }
+    if (d->driver->emu != NULL && problem->op != HONE_OP_FP8_GEMM) {
+        TRY(inputs_make(problem, INPUTS_NORMAL, seed + 2, &p->ordinary, error));
     }
     TRY(inputs_copy_outputs(&p->in, &p->after, error));
     TRY(inputs_copy_outputs(&p->in, &p->second, error));
@@ -323,12 +343,34 @@ done:
     return status;
 }
 
+/* A quantiser goes other ways for NaN and infinities, with which proofs are full: its counters are
+ * those of ordinary data, of a sample where that is enough. */
+static hone_status count_ordinary(prover *p, trial *t, prove_result *out, hone_error *error)
+{
+    hone_status status = HONE_OK;
+    uint64_t few[PROVE_SAMPLE_MOST] = {0};
+    const prove_launch before = t->how;
+    int hit = -1;
+
+    if (p->large || elements_of(&p->problem) > PLENTY_ELEMENTS) {
+        prove_sample(&p->problem, t->plan, SAMPLE_QUANT, p->seed + 4, few, &t->how.sample_len);
+        t->how.sample = few;
+    }
+    TRY(run_once(p, t, &p->ordinary, &p->second, &hit, out, error));
+done:
+    t->how = before;
+    return status;
+}
+
 static hone_status prove_all(prover *p, trial *t, prove_result *out, hone_error *error)
 {
     hone_status status = HONE_OK;
     hone_emu_counters counters[MANIFEST_MAX_LAUNCHES];
 
     TRY(prove_twice(p, t, out, error));
+    if (out->outcome == STORE_OK && p->ordinary.len > 0) {
+        TRY(count_ordinary(p, t, out, error));
+    }
     memcpy(counters, t->counters, sizeof counters);
     if (out->outcome == STORE_OK && p->d->driver->emu != NULL) {
         TRY(prove_order(p, t, out, error));

@@ -21,7 +21,8 @@ typedef struct reference_rect {
 hone_status reference_fp8_gemm(const hone_fp8_gemm *p, const inputs *in, const reference_rect *rect,
                                double *value, double *magnitude, hone_error *error);
 
-/* Codes (`group` bytes), scale and, for ue8m0, its byte, of one group of one row. */
+/* Codes (`group` bytes), scale and, for ue8m0, its byte, of one group of one row (experts' rows
+ * follow one another). A problem without a gate. */
 void reference_act_quant(const hone_act_quant *p, const inputs *in, int64_t row, int64_t group,
                          uint8_t *codes, float *scale, uint8_t *scale_code);
 
@@ -29,6 +30,16 @@ void reference_act_quant(const hone_act_quant *p, const inputs *in, int64_t row,
  * by the elements whose value changed. */
 void reference_fold(const hone_fold *p, const inputs *in, int64_t row, int64_t block,
                     uint8_t *codes, uint8_t *scale, uint64_t *inexact);
+/* What is quantised behind a gate, exact, and how far fp32 may be from it: `group` doubles each.
+ * The bound is device/activation.cuh's: two units of 2^x and of 1/x, and what rounding the exponent
+ * does to the power. */
+void reference_act_values(const hone_act_quant *p, const inputs *in, int64_t row, int64_t group,
+                          double *value, double *bound);
+
+/* Codes of a block of gran_n x gran_k weights, fewer at the edges, row after row; its scale and,
+ * for ue8m0, the scale's byte. */
+void reference_weight_quant(const hone_weight_quant *p, const inputs *in, int64_t row_block,
+                            int64_t group, uint8_t *codes, float *scale, uint8_t *scale_code);
 
 /* The whole cache and the counter after all tokens: `cache` and `dropped` start as `in` has them.
  */

@@ -3,6 +3,7 @@
 
 #include "core/numfmt.h"
 
+#include <math.h>
 #include <string.h>
 
 enum { GROUP_MOST = 128 };
@@ -18,6 +19,43 @@ void reference_act_quant(const hone_act_quant *p, const inputs *in, int64_t row,
     }
     *scale = numfmt_quantise(x, (size_t)p->group, (hone_scale_rule)p->rule, (hone_dtype)p->out,
                              codes, scale_code);
+}
+
+void reference_act_values(const hone_act_quant *p, const inputs *in, int64_t row, int64_t group,
+                          double *value, double *bound)
+{
+    uint64_t first = (uint64_t)(row * 2 * p->k + group * p->group);
+    bool v4 = p->activation == HONE_ACTIVATION_SILU_MUL_V4;
+
+    for (int32_t i = 0; i < p->group; i++) {
+        uint64_t at = first + (uint64_t)i;
+        double gate = numfmt_decode((hone_dtype)p->in, in->image[0], at);
+        double up = numfmt_decode((hone_dtype)p->in, in->image[0], at + (uint64_t)p->k);
+        if (v4) { /* NaN stays */
+            gate = gate > 10.0 ? 10.0 : gate;
+            up = up > 10.0 ? 10.0 : up < -10.0 ? -10.0 : up;
+        }
+        double silu = gate / (1.0 + exp(-gate));
+        value[i] = silu * up;
+        bound[i] =
+            fabs(up) * (fabs(silu) * (0x1p-20 + fabs(gate) * 0x1p-23) + 0x1p-118) + 0x1p-149;
+    }
+}
+
+void reference_weight_quant(const hone_weight_quant *p, const inputs *in, int64_t row_block,
+                            int64_t group, uint8_t *codes, float *scale, uint8_t *scale_code)
+{
+    float x[REFERENCE_TILE * REFERENCE_TILE];
+    int64_t row = row_block * p->gran_n, column = group * p->gran_k;
+    size_t len = 0;
+
+    for (int64_t r = row; r < row + p->gran_n && r < p->n; r++) {
+        for (int64_t c = column; c < column + p->gran_k && c < p->k; c++) {
+            x[len++] = numfmt_decode((hone_dtype)p->in, in->image[0], (uint64_t)(r * p->k + c));
+        }
+    }
+    *scale = numfmt_quantise(x, len, (hone_scale_rule)p->rule, (hone_dtype)p->out, codes,
+                             scale_code);
 }
 
 /* One token into its page. */

@@ -90,7 +90,8 @@ hone_status verify_outputs(const verify_request *r, verify_result *out, hone_err
         status = verify_gemm(r, &made, error);
         break;
     case HONE_OP_ACT_QUANT:
-        status = verify_act_quant(r, &made, error);
+    case HONE_OP_WEIGHT_QUANT:
+        status = verify_quant(r, &made, error);
         break;
     case HONE_OP_FOLD:
         status = verify_fold(r, &made, error);

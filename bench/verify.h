@@ -46,10 +46,10 @@ void verify_keep_worst(verify_result *worst, const verify_result *other);
 
 /* Compare. When only some CTAs ran, what they wrote must be whole tiles: of the plan's cover and
  * exactly as many as its groups make, else of one grid and as many as ran. A hole, a short tail or
- * a stray write shows as a count that no tile size explains. act_quant's and fold's tiles are those
- * of their scales, padding included, and q must be written exactly where they are. The verdict is
- * in *out; the status says only whether it could be reached (HONE_NO_MEMORY, HONE_BAD_ARGUMENT,
- * HONE_UNSUPPORTED). */
+ * a stray write shows as a count that no tile size explains. Tiles of act_quant, weight_quant and
+ * fold are those of their scales, padding included, and q must be written exactly where they are.
+ * The verdict is in *out; the status says only whether it could be reached (HONE_NO_MEMORY,
+ * HONE_BAD_ARGUMENT, HONE_UNSUPPORTED). */
 hone_status verify_outputs(const verify_request *r, verify_result *out, hone_error *error);
 
 /* Index of the first byte of a red zone that is not VERIFY_RED_ZONE_BYTE; `len` when it is intact.

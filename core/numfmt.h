@@ -66,8 +66,8 @@ hone_dtype numfmt_dtype_parse(const char *name, size_t len); /* HONE_DTYPE_NONE 
  * e2m1 (two a byte from the lowest nibble of payload[0] on; a scale is then amax / 6).
  * scale_dtype f32 stores the float, ue8m0 needs a power-of-two rule and stores the byte in
  * *scale_code (may be NULL), 0xff where a raw rule's scale has none. Payload is fl32(x / scale),
- * saturating RNE. A NaN or infinity in x makes amax NaN-free (max over the finite), and the payload
- * NaN or saturated. Returns the scale. */
+ * saturating RNE. A NaN or an infinity in x makes no scale (amax is that of the finite), and its payload
+ * is NaN, of e2m1, which has none, the largest value: never a finite e4m3 code. Returns the scale. */
 float numfmt_quantise(const float *x, size_t len, hone_scale_rule rule, hone_dtype element,
                       uint8_t *payload, uint8_t *scale_code);
 

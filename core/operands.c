@@ -102,15 +102,38 @@ static size_t operands_fp8_gemm(const hone_fp8_gemm *p, hone_operand *out)
 
 static size_t operands_act_quant(const hone_act_quant *p, hone_operand *out)
 {
-    uint64_t m = (uint64_t)p->m, k = (uint64_t)p->k;
+    uint64_t m = (uint64_t)p->m, k = (uint64_t)p->k, experts = (uint64_t)p->experts;
     uint64_t in_bytes = (uint64_t)numfmt_dtype_bits((hone_dtype)p->in) / 8;
     uint64_t groups = ceil_div(k, (uint64_t)p->group);
+    uint64_t inputs = p->activation == HONE_ACTIVATION_PLAIN ? 1 : 2;
+    size_t len = 3;
 
-    out[0] = (hone_operand){"x", p->in, READ, product(m, k, in_bytes)};
-    out[1] = (hone_operand){"q", p->out, WRITTEN, product(m, k, 1)};
+    out[0] = (hone_operand){"x", p->in, READ, product(experts, product(m, k, inputs), in_bytes)};
+    out[1] = (hone_operand){"q", p->out, WRITTEN, product(experts, m, k)};
     out[2] = (hone_operand){"scale", p->scale, WRITTEN,
-                            scale_bytes(m, groups, p->scale, p->scale_layout)};
-    return 3;
+                            product(experts, scale_bytes(m, groups, p->scale, p->scale_layout), 1)};
+    if (p->row_set != HONE_ROWS_EVERY) {
+        uint64_t rows = p->row_set == HONE_ROWS_MASKED ? experts : m;
+        out[len++] = (hone_operand){"rows", HONE_DTYPE_NONE, READ, product(rows, 4, 1)};
+    }
+    if (p->count) {
+        out[len++] = (hone_operand){"special", HONE_DTYPE_NONE, BOTH, sizeof(uint64_t)};
+    }
+    return len;
+}
+
+static size_t operands_weight_quant(const hone_weight_quant *p, hone_operand *out)
+{
+    uint64_t n = (uint64_t)p->n, k = (uint64_t)p->k;
+    uint64_t in_bytes = (uint64_t)numfmt_dtype_bits((hone_dtype)p->in) / 8;
+    uint64_t rows = ceil_div(n, (uint64_t)p->gran_n), groups = ceil_div(k, (uint64_t)p->gran_k);
+
+    out[0] = (hone_operand){"w", p->in, READ, product(n, k, in_bytes)};
+    out[1] = (hone_operand){"q", p->out, WRITTEN, product(n, k, 1)};
+    out[2] = (hone_operand){"scale", p->scale, WRITTEN,
+                            scale_bytes(rows, groups, p->scale, p->scale_layout)};
+    out[3] = (hone_operand){"special", HONE_DTYPE_NONE, BOTH, sizeof(uint64_t)};
+    return 4;
 }
 
 static size_t operands_kv_quant(const hone_kv_quant *p, hone_operand *out)
@@ -162,6 +185,9 @@ hone_status problem_operands(const hone_problem *problem, hone_operand out[HONE_
         break;
     case HONE_OP_FOLD:
         len = operands_fold(&problem->as.fold, made);
+        break;
+    case HONE_OP_WEIGHT_QUANT:
+        len = operands_weight_quant(&problem->as.weight_quant, made);
         break;
     default:
         len = operands_kv_quant(&problem->as.kv_quant, made);
@@ -223,9 +249,12 @@ bool problem_is_empty(const hone_problem *problem)
         return problem->as.fp8_gemm.m == 0 || problem->as.fp8_gemm.n == 0 ||
                problem->as.fp8_gemm.batch == 0;
     case HONE_OP_ACT_QUANT:
-        return problem->as.act_quant.m == 0 || problem->as.act_quant.k == 0;
+        return problem->as.act_quant.m == 0 || problem->as.act_quant.k == 0 ||
+               problem->as.act_quant.experts == 0;
     case HONE_OP_FOLD:
         return problem->as.fold.m == 0 || problem->as.fold.k == 0;
+    case HONE_OP_WEIGHT_QUANT:
+        return problem->as.weight_quant.n == 0 || problem->as.weight_quant.k == 0;
     default:
         return problem->as.kv_quant.tokens == 0;
     }

@@ -35,6 +35,16 @@ static const char *const format_names[] = {
     [HONE_KV_MLA_FP8_656] = "v32_656",
     [HONE_KV_MLA_FP8_528] = "v41_528",
 };
+static const char *const activation_names[] = {
+    [HONE_ACTIVATION_PLAIN] = "plain",
+    [HONE_ACTIVATION_SILU_MUL] = "silu_mul",
+    [HONE_ACTIVATION_SILU_MUL_V4] = "silu_mul_v4",
+};
+static const char *const row_set_names[] = {
+    [HONE_ROWS_EVERY] = "every",
+    [HONE_ROWS_MASKED] = "masked",
+    [HONE_ROWS_LISTED] = "listed",
+};
 static const char *const page_layout_names[] = {
     [HONE_PAGE_SPLIT] = "split",
     [HONE_PAGE_INTERLEAVED] = "interleaved",
@@ -54,9 +64,10 @@ static const char *const page_layout_names[] = {
     {                                                                                              \
         name, PROBLEM_SIZE, AT(op, member), NULL, 0, low, MOST_SIZE, 0, need, false, true          \
     }
-#define BATCH(op)                                                                                  \
+/* How many matrices there are; one unless said. */
+#define COUNT(op, name, member)                                                                    \
     {                                                                                              \
-        "batch", PROBLEM_SIZE, AT(op, batch), NULL, 0, 0, MOST_SIZE, 1, false, false, false        \
+        name, PROBLEM_SIZE, AT(op, member), NULL, 0, 0, MOST_SIZE, 1, false, false, false          \
     }
 #define NUMBER(op, name, member, low, high, standard, need)                                        \
     {                                                                                              \
@@ -80,7 +91,7 @@ static const problem_field fp8_gemm_fields[] = {
     SIZE(fp8_gemm, "m", m, 0, true, true),
     SIZE(fp8_gemm, "n", n, 0, true, false),
     SIZE(fp8_gemm, "k", k, 0, true, false),
-    BATCH(fp8_gemm),
+    COUNT(fp8_gemm, "batch", batch),
     QUANT(fp8_gemm, a),
     QUANT(fp8_gemm, b),
     ENUM(fp8_gemm, "out", out, dtype_names, HONE_DTYPE_BF16, false),
@@ -95,13 +106,30 @@ static const problem_field fp8_gemm_fields[] = {
 static const problem_field act_quant_fields[] = {
     SIZE(act_quant, "m", m, 0, true, true),
     SIZE(act_quant, "k", k, 0, true, false),
+    COUNT(act_quant, "experts", experts),
     ENUM(act_quant, "in", in, dtype_names, HONE_DTYPE_BF16, false),
     ENUM(act_quant, "out", out, dtype_names, HONE_DTYPE_E4M3, false),
     ENUM(act_quant, "scale", scale, dtype_names, HONE_DTYPE_F32, false),
     NUMBER(act_quant, "group", group, 1, 65536, 128, false),
     ENUM(act_quant, "scale_layout", scale_layout, scale_layout_names, 0, false),
     ENUM(act_quant, "rule", rule, rule_names, 0, false),
+    ENUM(act_quant, "activation", activation, activation_names, HONE_ACTIVATION_PLAIN, false),
+    ENUM(act_quant, "row_set", row_set, row_set_names, HONE_ROWS_EVERY, false),
+    NUMBER(act_quant, "count", count, 0, 1, 0, false),
     NUMBER(act_quant, "align", align, 1, 16, 0, false),
+};
+
+static const problem_field weight_quant_fields[] = {
+    SIZE(weight_quant, "n", n, 0, true, false),
+    SIZE(weight_quant, "k", k, 0, true, false),
+    ENUM(weight_quant, "in", in, dtype_names, HONE_DTYPE_BF16, false),
+    ENUM(weight_quant, "out", out, dtype_names, HONE_DTYPE_E4M3, false),
+    ENUM(weight_quant, "scale", scale, dtype_names, HONE_DTYPE_F32, false),
+    NUMBER(weight_quant, "gran_n", gran_n, 1, 65536, 128, false),
+    NUMBER(weight_quant, "gran_k", gran_k, 1, 65536, 128, false),
+    ENUM(weight_quant, "scale_layout", scale_layout, scale_layout_names, 0, false),
+    ENUM(weight_quant, "rule", rule, rule_names, 0, false),
+    NUMBER(weight_quant, "align", align, 1, 16, 0, false),
 };
 
 static const problem_field kv_quant_fields[] = {
@@ -142,7 +170,7 @@ static const struct {
 
 const problem_field *problem_fields(int32_t op, size_t *count)
 {
-    bool known = op > 0 && (size_t)op < ARRAY_LEN(ops);
+    bool known = op > 0 && (size_t)op < ARRAY_LEN(ops) && ops[op].name != NULL;
 
     *count = known ? ops[op].len : 0;
     return known ? ops[op].fields : NULL;
@@ -194,7 +222,7 @@ const char *problem_op_name(int32_t op)
 
 int32_t problem_op_parse(const char *name, size_t len)
 {
-    for (size_t i = 1; i < ARRAY_LEN(ops); i++) {
+    for (size_t i = 1; i < ARRAY_LEN(ops); i++) { /* numbers are frozen, and some are free */
         if (ops[i].name != NULL && strlen(ops[i].name) == len &&
             memcmp(ops[i].name, name, len) == 0) {
             return (int32_t)i;

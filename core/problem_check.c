@@ -133,32 +133,61 @@ done:
     return status;
 }
 
+/* What quantisers share: plain floats in, e4m3 out, scales that their rule can make. */
+static hone_status check_quantiser(int32_t in, int32_t out, int32_t scale, int32_t rule,
+                                   hone_error *error)
+{
+    bool power = rule == HONE_RULE_POW2_AMAX || rule == HONE_RULE_POW2_SCALE;
+
+    if (in != HONE_DTYPE_BF16 && in != HONE_DTYPE_F16 && in != HONE_DTYPE_F32) {
+        return refuse(error, "in", "what is quantised is bf16, f16 or f32");
+    }
+    if (out != HONE_DTYPE_E4M3) {
+        return refuse(error, "out", "activations and weights are quantised to e4m3");
+    }
+    if (scale == HONE_DTYPE_UE8M0 && !power) {
+        return refuse(
+            error, "rule",
+            "ue8m0 keeps only an exponent, so that the rule must be pow2_amax or pow2_scale");
+    }
+    return check_scale_dtype("scale", scale, error);
+}
+
 static hone_status check_act_quant(const hone_act_quant *p, hone_error *error)
 {
     hone_status status = HONE_OK;
-    bool power = p->rule == HONE_RULE_POW2_AMAX || p->rule == HONE_RULE_POW2_SCALE;
 
-    if (p->in != HONE_DTYPE_BF16 && p->in != HONE_DTYPE_F16 && p->in != HONE_DTYPE_F32) {
-        return refuse(error, "in", "activations are bf16, f16 or f32");
+    TRY(check_quantiser(p->in, p->out, p->scale, p->rule, error));
+    if (p->group != 32 && p->group != 64 && p->group != 128) {
+        return refuse(error, "group", "a scale covers 32, 64 or 128 elements");
     }
-    if (p->out != HONE_DTYPE_E4M3) {
-        return refuse(error, "out", "activations are quantised to e4m3");
-    }
-    TRY(check_scale_dtype("scale", p->scale, error));
-    if (p->group != 32 && p->group != 128) {
-        return refuse(error, "group", "a scale covers 32 or 128 elements");
+    if (p->experts != 1 && p->row_set != HONE_ROWS_MASKED) {
+        return refuse(error, "experts",
+                      "experts have rows of their own only when row_set=masked; elsewhere 1");
     }
     if (p->k % p->group != 0) {
         return status_set(error, HONE_BAD_PROBLEM, NULL, 0,
                           "k=%" PRId64 " must be a multiple of group=%d; pad the rows", p->k,
                           p->group);
     }
-    if (p->scale == HONE_DTYPE_UE8M0 && !power) {
-        return refuse(
-            error, "rule",
-            "ue8m0 keeps only an exponent, so that the rule must be pow2_amax or pow2_scale");
-    }
     TRY(check_layout("scale_layout", p->scale_layout, p->scale, true, error));
+    TRY(check_align(p->align, p->k, "a row of the output (k)", error));
+done:
+    return status;
+}
+
+static hone_status check_weight_quant(const hone_weight_quant *p, hone_error *error)
+{
+    hone_status status = HONE_OK;
+
+    TRY(check_quantiser(p->in, p->out, p->scale, p->rule, error));
+    if (!granularity_known(p->gran_n, p->gran_k, true)) {
+        return status_set(error, HONE_BAD_PROBLEM, NULL, 0,
+                          "gran_n=%d, gran_k=%d: weights have scales of 1, 32 or 128 rows by 32 or "
+                          "128 of K",
+                          p->gran_n, p->gran_k);
+    }
+    TRY(check_layout("scale_layout", p->scale_layout, p->scale, p->gran_n == 1, error));
     TRY(check_align(p->align, p->k, "a row of the output (k)", error));
 done:
     return status;
@@ -217,6 +246,8 @@ static hone_status check_op(const hone_problem *problem, hone_error *error)
         return check_act_quant(&problem->as.act_quant, error);
     case HONE_OP_FOLD:
         return check_fold(&problem->as.fold, error);
+    case HONE_OP_WEIGHT_QUANT:
+        return check_weight_quant(&problem->as.weight_quant, error);
     default:
         return check_kv_quant(&problem->as.kv_quant, error);
     }

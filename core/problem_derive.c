@@ -48,6 +48,15 @@ static void derive_act_quant(hone_act_quant *p)
     set_if_zero(&p->align, alignment_of(p->k));
 }
 
+static void derive_weight_quant(hone_weight_quant *p)
+{
+    const hone_quant quant = {p->out, p->scale, p->gran_n, p->gran_k};
+
+    set_if_zero(&p->scale_layout, layout_of(&quant));
+    set_if_zero(&p->rule, p->scale == HONE_DTYPE_UE8M0 ? HONE_RULE_POW2_AMAX : HONE_RULE_RAW_AMAX);
+    set_if_zero(&p->align, alignment_of(p->k));
+}
+
 static void derive_kv_quant(hone_kv_quant *p)
 {
     record_layout layout;
@@ -80,6 +89,9 @@ void problem_derive(hone_problem *problem)
         break;
     case HONE_OP_FOLD:
         derive_fold(&problem->as.fold);
+        break;
+    case HONE_OP_WEIGHT_QUANT:
+        derive_weight_quant(&problem->as.weight_quant);
         break;
     default:
         break;

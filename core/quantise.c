@@ -42,8 +42,8 @@ float numfmt_quantise(const float *x, size_t len, hone_scale_rule rule, hone_dty
         }
     }
     float scale = numfmt_scale(amax, rule, element);
-    for (size_t i = 0; i < len; i++) {
-        numfmt_encode(element, payload, i, x[i] / scale);
+    for (size_t i = 0; i < len; i++) { /* an infinite element is not the largest number */
+        numfmt_encode(element, payload, i, isinf(x[i]) ? NAN : x[i] / scale);
     }
     if (scale_code != NULL && !numfmt_ue8m0_exact(scale, scale_code)) {
         *scale_code = 0xff; /* NaN rather than another scale */

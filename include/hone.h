@@ -77,6 +77,7 @@ HONE_API const char *hone_status_text(hone_status status);
     X(fp8_gemm, FP8_GEMM, 1)                                                                       \
     X(act_quant, ACT_QUANT, 2)                                                                     \
     X(kv_quant, KV_QUANT, 3)                                                                       \
+    X(weight_quant, WEIGHT_QUANT, 5)                                                               \
     X(fold, FOLD, 6)
 
 typedef enum hone_op {
@@ -178,17 +179,53 @@ typedef struct hone_fp8_gemm {
     int32_t align;          /* bytes that every operand's base and row stride are multiples of */
 } hone_fp8_gemm;
 
-/* q, s = quantise(x [m, k]) in groups of `group` along k (kernels.md 5.1). k % group == 0. */
+/* What is computed before it is quantised, in fp32 and not rounded in between. */
+typedef enum hone_activation {
+    HONE_ACTIVATION_PLAIN = 1,       /* x */
+    HONE_ACTIVATION_SILU_MUL = 2,    /* gate / (1 + exp(-gate)) * up; a row of x is gate, then up */
+    HONE_ACTIVATION_SILU_MUL_V4 = 3, /* alike, of min(gate, 10) and up within +-10; NaN stays */
+} hone_activation;
+
+/* Which rows there are. The others are neither read nor written, their scales included. */
+typedef enum hone_row_set {
+    HONE_ROWS_EVERY = 1,
+    HONE_ROWS_MASKED = 2, /* of each expert the first rows[expert], int32 [experts] */
+    HONE_ROWS_LISTED = 3, /* those whose rows[row] is not negative, int32 [m] */
+} hone_row_set;
+
+/* q, s = quantise(act(x)) in groups of `group` along k (kernels.md 5.1). k % group == 0.
+ * x [experts, m, k], or [experts, m, 2 k] for gate and up; q [experts, m, k]; s a matrix of scales
+ * for each expert. An element that is NaN or infinite becomes the code of NaN and makes no scale.
+ */
 typedef struct hone_act_quant {
     int64_t m, k;
+    int64_t experts;      /* 1 unless row_set is masked */
     int32_t in;           /* hone_dtype: bf16, f16 or f32 */
     int32_t out;          /* hone_dtype: e4m3 */
     int32_t scale;        /* hone_dtype: f32 or ue8m0 */
-    int32_t group;        /* 32 or 128 */
+    int32_t group;        /* 32, 64 or 128 */
+    int32_t scale_layout; /* hone_scale_layout */
+    int32_t rule;         /* hone_scale_rule */
+    int32_t activation;   /* hone_activation */
+    int32_t row_set;      /* hone_row_set */
+    int32_t count;        /* 1: elements that became NaN are added to a uint64 */
+    int32_t align;
+} hone_act_quant;
+
+/* q, s = quantise(w [n, k]) in blocks of gran_n x gran_k, a last one smaller (kernels.md 5.2):
+ * q [n, k], s [ceil(n / gran_n), ceil(k / gran_k)]. NaN and infinity as in act_quant, always
+ * counted. */
+typedef struct hone_weight_quant {
+    int64_t n, k;
+    int32_t in;           /* hone_dtype: bf16, f16 or f32 */
+    int32_t out;          /* hone_dtype: e4m3 */
+    int32_t scale;        /* hone_dtype: f32 or ue8m0 */
+    int32_t gran_n;       /* 1, 32 or 128 */
+    int32_t gran_k;       /* 32 or 128 */
     int32_t scale_layout; /* hone_scale_layout */
     int32_t rule;         /* hone_scale_rule */
     int32_t align;
-} hone_act_quant;
+} hone_weight_quant;
 
 /* Quantise `tokens` rows and insert them into a paged cache by slot (kernels.md 4.2-4.6).
  * slot < 0: skipped. slot >= pages * page_size: counted, never written. */
@@ -224,6 +261,7 @@ typedef struct hone_problem {
         hone_act_quant act_quant;
         hone_kv_quant kv_quant;
         hone_fold fold;
+        hone_weight_quant weight_quant;
     } as;
 } hone_problem;
 

@@ -33,7 +33,7 @@ done:
 static hone_status read_argument(const manifest_reader *r, const document_node *node,
                                  manifest_launch *launch, manifest_argument *argument)
 {
-    static const char *const pointer[] = {"operand", NULL}, *const space[] = {"workspace", NULL},
+    static const char *const pointer[] = {"operand", "when", NULL}, *const space[] = {"workspace", NULL},
                              *const scalar[] = {"scalar", "type", NULL};
     hone_status status = HONE_OK;
 
@@ -45,6 +45,9 @@ static hone_status read_argument(const manifest_reader *r, const document_node *
         TRY(document_known_keys(r->document, node, pointer, r->error));
         argument->kind = PLAN_OPERAND;
         TRY(manifest_read_name(r, document_get(node, "operand"), argument->operand));
+        if (document_get(node, "when") != NULL) {
+            TRY(manifest_read_formula(r, document_get(node, "when"), &argument->value));
+        }
     } else if (document_get(node, "workspace") != NULL) {
         TRY(document_known_keys(r->document, node, space, r->error));
         argument->kind = PLAN_WORKSPACE;

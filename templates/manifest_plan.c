@@ -100,11 +100,14 @@ static hone_status plan_arguments(const manifest *m, const manifest_launch *laun
         const manifest_argument *from = &launch->arguments[i];
         plan_argument *to = &out->arguments[i];
         *to = (plan_argument){.kind = from->kind, .bytes = from->bytes};
-        if (from->kind == PLAN_OPERAND) {
+        TRY(manifest_value(m, &from->value, values,
+                           from->kind == PLAN_OPERAND ? 1 : (int64_t)from->map, &to->value, error));
+        if (from->kind == PLAN_OPERAND && to->value == 0) { /* the problem has none: NULL */
+            *to = (plan_argument){.kind = PLAN_SCALAR, .bytes = 8};
+        } else if (from->kind == PLAN_OPERAND) {
             TRY(plan_operand(m, from->operand, from->line, operands, operands_len, &to->operand,
                              error));
         }
-        TRY(manifest_value(m, &from->value, values, from->map, &to->value, error));
         bool narrow = from->kind == PLAN_SCALAR && from->bytes == 4;
         if ((narrow && (to->value < INT32_MIN || to->value > INT32_MAX)) ||
             (from->kind == PLAN_WORKSPACE && to->value < 0)) {

@@ -98,5 +98,40 @@ __device__ __forceinline__ u32 e4m3x2_from(float low, float high)
 
 __device__ __forceinline__ u32 e4m3x4_from(float a, float b, float c, float d)
 {
+#if __CUDA_ARCH__ >= 890
+    u32 four;
+    asm("{\n.reg .b16 low, high;\n"
+        "cvt.rn.satfinite.e4m3x2.f32 low, %2, %1;\ncvt.rn.satfinite.e4m3x2.f32 high, %4, %3;\n"
+        "mov.b32 %0, {low, high};\n}"
+        : "=r"(four)
+        : "f"(a), "f"(b), "f"(c), "f"(d));
+    return four;
+#else
     return e4m3x2_from(a, b) | e4m3x2_from(c, d) << 16;
+#endif
+}
+
+// Element i of elements that lie in words.
+template <typename T> __device__ __forceinline__ float word_float(const u32 *word, int i);
+template <> __device__ __forceinline__ float word_float<float>(const u32 *word, int i)
+{
+    return __uint_as_float(word[i]);
+}
+template <> __device__ __forceinline__ float word_float<bf16>(const u32 *word, int i)
+{
+    return __uint_as_float(i % 2 == 0 ? word[i / 2] << 16 : word[i / 2] & 0xffff0000u);
+}
+template <> __device__ __forceinline__ float word_float<f16>(const u32 *word, int i)
+{
+    float y;
+    if (i % 2 == 0) {
+        asm("{\n.reg .b16 low, high;\nmov.b32 {low, high}, %1;\ncvt.f32.f16 %0, low;\n}"
+            : "=f"(y)
+            : "r"(word[i / 2]));
+    } else {
+        asm("{\n.reg .b16 low, high;\nmov.b32 {low, high}, %1;\ncvt.f32.f16 %0, high;\n}"
+            : "=f"(y)
+            : "r"(word[i / 2]));
+    }
+    return y;
 }

@@ -10,6 +10,39 @@
 
 constexpr u32 kInfinityBits = 0x7f800000u;
 
+// The larger magnitudes of two pairs, half by half, under some sign; NaN is the largest.
+template <typename T> __device__ __forceinline__ u32 larger_pair(u32 a, u32 b)
+{
+    u32 larger;
+#if __CUDA_ARCH__ >= 860
+    if constexpr (is_same<T, bf16>) {
+        asm("max.NaN.xorsign.abs.bf16x2 %0, %1, %2;" : "=r"(larger) : "r"(a), "r"(b));
+    } else {
+        asm("max.NaN.xorsign.abs.f16x2 %0, %1, %2;" : "=r"(larger) : "r"(a), "r"(b));
+    }
+#else
+    a &= 0x7fff7fffu, b &= 0x7fff7fffu;
+    if constexpr (is_same<T, bf16>) {
+        asm("max.NaN.bf16x2 %0, %1, %2;" : "=r"(larger) : "r"(a), "r"(b));
+    } else {
+        asm("max.NaN.f16x2 %0, %1, %2;" : "=r"(larger) : "r"(a), "r"(b));
+    }
+#endif
+    return larger;
+}
+
+// x * scale, exact but for underflow, of a pair of bf16; `scale` is a power of two, twice.
+__device__ __forceinline__ u32 scale_pair(u32 x, u32 scale)
+{
+    u32 y;
+#if __CUDA_ARCH__ >= 900
+    asm("mul.bf16x2 %0, %1, %2;" : "=r"(y) : "r"(x), "r"(scale));
+#else
+    asm("fma.rn.bf16x2 %0, %1, %2, %3;" : "=r"(y) : "r"(x), "r"(scale), "r"(0x80008000u));
+#endif
+    return y;
+}
+
 // Bits of the largest magnitude, which order as the magnitudes do; NaN and infinity are the
 // largest.
 template <int N> __device__ __forceinline__ u32 largest_bits(const float (&x)[N])
@@ -22,6 +55,18 @@ template <int N> __device__ __forceinline__ u32 largest_bits(const float (&x)[N]
     return largest;
 }
 
+// As largest_bits, of the finite elements.
+template <int N> __device__ __forceinline__ u32 finite_bits(const float (&x)[N])
+{
+    u32 largest = 0;
+#pragma unroll
+    for (int i = 0; i < N; i++) {
+        const u32 magnitude = __float_as_uint(x[i]) & 0x7fffffffu;
+        largest = max(largest, magnitude < kInfinityBits ? magnitude : 0);
+    }
+    return largest;
+}
+
 // The largest finite magnitude of a group that `Lanes` neighbouring lanes hold, in all of them. NaN
 // and infinity must not make a scale; they are rare, so that only a warp that has one filters them
 // out. `own` is this lane's largest_bits. The whole warp must take part.
@@ -29,14 +74,20 @@ template <int Lanes, int N>
 __device__ __forceinline__ float group_amax(const float (&x)[N], u32 own)
 {
     if (__ballot_sync(0xffffffffu, own >= kInfinityBits) != 0) {
-        own = 0;
-#pragma unroll
-        for (int i = 0; i < N; i++) {
-            const u32 magnitude = __float_as_uint(x[i]) & 0x7fffffffu;
-            own = max(own, magnitude < kInfinityBits ? magnitude : 0);
-        }
+        own = finite_bits(x);
     }
     return __uint_as_float(lanes_max<Lanes>(own));
+}
+
+// Of N elements those that are NaN or infinite.
+template <int N> __device__ __forceinline__ u32 special_count(const float (&x)[N])
+{
+    u32 count = 0;
+#pragma unroll
+    for (int i = 0; i < N; i++) {
+        count += (__float_as_uint(x[i]) & 0x7fffffffu) >= kInfinityBits;
+    }
+    return count;
 }
 
 constexpr float kE4m3Max = 448.0f;
@@ -48,19 +99,26 @@ __device__ constexpr bool rule_is_pow2(int rule)
     return rule == POW2_AMAX || rule == POW2_SCALE;
 }
 
+// The smallest power of two >= amax / 448 as a ue8m0 code. 448 is 1.75 * 2^8, so that a mantissa up
+// to 0.75 stays in its binade; the next float's quotient is 0.57 units above the power of two and
+// rounds away from it. The floors are 1e-4 of amax, or of the scale (2^-13).
+template <int Rule> __device__ __forceinline__ u32 pow2_code(float amax)
+{
+    const u32 bits = __float_as_uint(Rule == POW2_AMAX ? fmaxf(amax, kAmaxFloor) : amax);
+    const u32 code = ((bits + 0x1fffffu) >> 23) - 8;
+    return Rule == POW2_AMAX ? code : u32(max(i32(code), 114));
+}
+
 template <int Rule> __device__ __forceinline__ float group_scale(float amax)
 {
     static_assert(Rule >= POW2_AMAX && Rule <= RAW_TINY, "a rule of hone_scale_rule");
-    float s;
-    if constexpr (Rule == POW2_AMAX || Rule == RAW_AMAX) {
-        s = __fdiv_rn(fmaxf(amax, kAmaxFloor), kE4m3Max);
-    } else {
-        s = fmaxf(__fdiv_rn(amax, kE4m3Max), Rule == POW2_SCALE ? kAmaxFloor : kSmallestNormal);
-    }
     if constexpr (rule_is_pow2(Rule)) {
-        s = ue8m0_decode(ue8m0_ceil(s));
+        return __uint_as_float(pow2_code<Rule>(amax) << 23);
+    } else if constexpr (Rule == RAW_AMAX) {
+        return __fdiv_rn(fmaxf(amax, kAmaxFloor), kE4m3Max);
+    } else {
+        return fmaxf(__fdiv_rn(amax, kE4m3Max), kSmallestNormal);
     }
-    return s;
 }
 
 // Below it remainders may underflow while their codes are not yet zero. 2^-80
@@ -68,17 +126,21 @@ constexpr float kSmallestDivisor = 8.2718061e-25f;
 
 // fl32(x / s) of a finite x, from the rounded reciprocal and two corrections: the first leaves q
 // within one unit in the last place, from where the second rounds as division does (Markstein).
-__device__ __forceinline__ float divide(float x, float minus_s, float inverse)
+// `Short`: x, and the amax that s was made of, have at most 11 significant bits. Then one correction
+// does; there are so few quotients that tests/core/test_quantise.c tries them all.
+template <bool Short> __device__ __forceinline__ float divide(float x, float minus_s, float inverse)
 {
     float q = x * inverse;
     q = fmaf(fmaf(q, minus_s, x), inverse, q);
-    q = fmaf(fmaf(q, minus_s, x), inverse, q);
-    return __uint_as_float(__float_as_uint(q) | (__float_as_uint(x) & 0x80000000u)); // -0 stays
+    if constexpr (!Short) {
+        q = fmaf(fmaf(q, minus_s, x), inverse, q);
+    }
+    return copysignf(q, x); // -0 stays
 }
 
-// y = fl32(x / s). By a power of two the product with 1/s is the same number, and cheaper. `plain`:
-// x is finite.
-template <int Rule, int N>
+// y = fl32(x / s), NaN for an infinite x. By a power of two the product with 1/s is the same number,
+// and cheaper. `plain`: x is finite.
+template <int Rule, bool Short = false, int N>
 __device__ __forceinline__ void divide_all(float (&y)[N], const float (&x)[N], float s, bool plain)
 {
     if constexpr (rule_is_pow2(Rule)) {
@@ -91,7 +153,7 @@ __device__ __forceinline__ void divide_all(float (&y)[N], const float (&x)[N], f
         const float inverse = __fdiv_rn(1.0f, s);
 #pragma unroll
         for (int i = 0; i < N; i++) {
-            y[i] = divide(x[i], -s, inverse);
+            y[i] = divide<Short>(x[i], -s, inverse);
         }
     } else {
 #pragma unroll
@@ -99,48 +161,112 @@ __device__ __forceinline__ void divide_all(float (&y)[N], const float (&x)[N], f
             y[i] = __fdiv_rn(x[i], s);
         }
     }
-}
-
-// One lane's part of a group: N elements in pieces of at most 16 bytes; neighbouring lanes hold
-// neighbouring pieces, so that each access of a warp is one run.
-template <typename T, int N, int Lanes> struct GroupPart {
-    static constexpr int kPiece = least(N, 16 / int(sizeof(T)));
-    static constexpr int kPieces = N / kPiece;
-    static_assert(kPiece % 4 == 0, "codes are made four at a time");
-
-    Pack<T, kPiece> piece[kPieces];
-
-    // `group` is the group's first element.
-    template <int Align> __device__ __forceinline__ void load(const T *group, i32 lane)
-    {
+    if (!plain) { // rare
 #pragma unroll
-        for (int p = 0; p < kPieces; p++) {
-            piece[p] = pack_load<kPiece, Align>(group + (p * Lanes + lane) * kPiece);
+        for (int i = 0; i < N; i++) {
+            if ((__float_as_uint(x[i]) & 0x7fffffffu) == kInfinityBits) {
+                y[i] = __uint_as_float(0x7fffffffu);
+            }
         }
     }
+}
+
+// Codes of elements that were divided by their scale, into bytes at multiples of Align.
+template <int Align, int N> __device__ __forceinline__ void store_codes(u8 *to, const float (&y)[N])
+{
+    u32 word[N / 4];
+#pragma unroll
+    for (int i = 0; i < N; i += 4) {
+        word[i / 4] = e4m3x4_from(y[i], y[i + 1], y[i + 2], y[i + 3]);
+    }
+    copy_bytes<N, Align>(to, word);
+}
+
+// N elements in words, as they came from memory.
+template <typename T, int N> struct Words {
+    static constexpr int kBytes = N * int(sizeof(T));
+    static constexpr bool kShort = sizeof(T) == 2;
+
+    u32 word[kBytes / 4];
 
     __device__ __forceinline__ void floats(float (&x)[N]) const
     {
 #pragma unroll
         for (int i = 0; i < N; i++) {
-            x[i] = to_float(piece[i / kPiece].v[i % kPiece]);
+            x[i] = word_float<T>(word, i);
         }
     }
 
-    // The group's codes, of elements that floats gave divided by the scale.
+    // As largest_bits of the floats.
+    __device__ __forceinline__ u32 largest() const
+    {
+        if constexpr (!kShort) {
+            float x[N];
+            floats(x);
+            return largest_bits(x);
+        } else {
+            u32 pair = word[0];
+#pragma unroll
+            for (int i = 1; i < N / 2; i++) {
+                pair = larger_pair<T>(pair, word[i]);
+            }
+            const u32 larger = max(pair & 0x7fffu, pair >> 16 & 0x7fffu);
+            return __float_as_uint(word_float<T>(&larger, 0));
+        }
+    }
+
+    // Divided by their scale. `plain`: all are finite.
+    template <int Rule> __device__ __forceinline__ void divided(float (&y)[N], float s, bool plain) const
+    {
+        float x[N];
+        if constexpr (rule_is_pow2(Rule) && is_same<T, bf16>) {
+            if (plain) { // in pairs: s is a power of two, its inverse a bf16
+                const u32 high = 0x7f000000u - __float_as_uint(s), inverse = high | high >> 16;
+#pragma unroll
+                for (int i = 0; i < N; i += 2) {
+                    const u32 pair = scale_pair(word[i / 2], inverse);
+                    y[i] = word_float<T>(&pair, 0);
+                    y[i + 1] = word_float<T>(&pair, 1);
+                }
+                return;
+            }
+        }
+        floats(x);
+        divide_all<Rule, kShort>(y, x, s, plain);
+    }
+};
+
+// One lane's part of a group: N elements in pieces of at most 16 bytes; neighbouring lanes hold
+// neighbouring pieces, so that each access of a warp is one run.
+template <typename T, int N, int Lanes> struct GroupPart : Words<T, N> {
+    static constexpr int kPiece = least(N, 16 / int(sizeof(T)));
+    static constexpr int kPieces = N / kPiece;
+    static constexpr int kWords = kPiece * int(sizeof(T)) / 4;
+    static_assert(kPiece % 4 == 0, "codes are made four at a time");
+
+    // `group` is the group's first element.
+    template <int Align> __device__ __forceinline__ void load(const T *group, i32 lane)
+    {
+        constexpr int kAlign = Align < int(sizeof(T)) ? int(sizeof(T)) : Align;
+#pragma unroll
+        for (int p = 0; p < kPieces; p++) {
+            copy_bytes<kWords * 4, kAlign>(&this->word[p * kWords],
+                                           group + (p * Lanes + lane) * kPiece);
+        }
+    }
+
+    // The group's codes, of elements that were divided by the scale.
     template <int Align>
     __device__ __forceinline__ static void store(u8 *group, i32 lane, const float (&y)[N])
     {
 #pragma unroll
         for (int p = 0; p < kPieces; p++) {
-            Pack<u8, kPiece> codes;
+            float part[kPiece];
 #pragma unroll
-            for (int i = 0; i < kPiece; i += 4) {
-                const float *four = &y[p * kPiece + i];
-                *reinterpret_cast<u32 *>(&codes.v[i]) =
-                    e4m3x4_from(four[0], four[1], four[2], four[3]);
+            for (int i = 0; i < kPiece; i++) {
+                part[i] = y[p * kPiece + i];
             }
-            pack_store<Align>(group + (p * Lanes + lane) * kPiece, codes);
+            store_codes<Align>(group + (p * Lanes + lane) * kPiece, part);
         }
     }
 };

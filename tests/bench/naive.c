@@ -118,44 +118,156 @@ static float quantise(const float *x, int32_t len, int32_t rule, naive_fault fau
         scale = ldexpf(1.0f, power);
     }
     for (int32_t i = 0; i < len; i++) {
-        codes[i] = numfmt_e4m3_encode(x[i] / (fault == NAIVE_OLD_PAYLOAD ? raw : scale));
+        codes[i] = isinf(x[i]) && fault != NAIVE_INFINITY_FITS
+                       ? 0x7f
+                       : numfmt_e4m3_encode(x[i] / (fault == NAIVE_OLD_PAYLOAD ? raw : scale));
     }
     return scale;
 }
 
+/* Place of scale (row, group) in a matrix of `rows` x `groups`. */
+static int64_t scale_place(int32_t layout, int64_t rows, int64_t groups, int64_t row, int64_t group)
+{
+    int64_t aligned = up(rows, 4) * 4;
+
+    return layout == HONE_SCALES_PACKED ? group / 4 * aligned * 4 + row * 4 + group % 4
+           : layout == HONE_SCALES_ROW  ? row * groups + group
+           : layout == HONE_SCALES_COL  ? group * rows + row
+                                        : group * aligned + row;
+}
+
+static void scale_write(uint8_t *scales, int32_t dtype, int64_t place, float scale)
+{
+    if (dtype == HONE_DTYPE_UE8M0) {
+        scales[place] = (uint8_t)(ilogbf(scale) + 127);
+    } else {
+        memcpy(scales + 4 * place, &scale, 4);
+    }
+}
+
+/* 1.0 wherever a layout has padding, and everywhere else until it is written. */
+static void scale_fill(const hone_operand *operand, int32_t layout, uint8_t *scales)
+{
+    bool bytes = operand->dtype == HONE_DTYPE_UE8M0;
+
+    for (uint64_t i = 0; i < operand->bytes / (bytes ? 1 : 4) &&
+                         (layout == HONE_SCALES_PACKED || layout == HONE_SCALES_TMA);
+         i++) {
+        scale_write(scales, operand->dtype, (int64_t)i, 1.0f);
+    }
+}
+
+static uint64_t count_special(const float *x, int32_t len)
+{
+    uint64_t count = 0;
+
+    for (int32_t i = 0; i < len; i++) {
+        count += !isfinite(x[i]);
+    }
+    return count;
+}
+
+/* Element k of a row, behind its gate when there is one. */
+static float act_value(const hone_act_quant *p, const inputs *in, naive_fault fault, int64_t row,
+                       int64_t k)
+{
+    hone_dtype dtype = (hone_dtype)p->in;
+    bool v4 = p->activation == HONE_ACTIVATION_SILU_MUL_V4 && fault != NAIVE_NO_CLAMP;
+
+    if (p->activation == HONE_ACTIVATION_PLAIN) {
+        return numfmt_decode(dtype, in->image[0], (uint64_t)(row * p->k + k));
+    }
+    float gate = numfmt_decode(dtype, in->image[0], (uint64_t)(row * 2 * p->k + k));
+    float up_value = numfmt_decode(dtype, in->image[0], (uint64_t)(row * 2 * p->k + p->k + k));
+    if (fault == NAIVE_UP_GATES) {
+        float other = gate;
+        gate = up_value;
+        up_value = other;
+    }
+    gate = v4 && gate > 10.0f ? 10.0f : gate;
+    up_value = v4 && up_value > 10.0f ? 10.0f : v4 && up_value < -10.0f ? -10.0f : up_value;
+    return gate / (1.0f + expf(-gate)) * up_value;
+}
+
+static bool act_row_is_there(const hone_act_quant *p, const inputs *in, int64_t expert, int64_t row)
+{
+    const int32_t *rows = (const int32_t *)(const void *)in->image[3];
+
+    switch (p->row_set) {
+    case HONE_ROWS_MASKED:
+        return row < rows[expert];
+    case HONE_ROWS_LISTED:
+        return rows[row] >= 0;
+    default:
+        return true;
+    }
+}
+
 static void act_quant(const hone_act_quant *p, const inputs *in, naive_fault fault, inputs *out)
 {
-    int64_t groups = p->k / p->group, aligned = up(p->m, 4) * 4;
-    bool bytes = p->scale == HONE_DTYPE_UE8M0, packed = p->scale_layout == HONE_SCALES_PACKED;
+    int64_t groups = p->k / p->group;
+    uint64_t special = INPUTS_COUNTER;
+    int64_t one = (int64_t)(in->operand[2].bytes / (p->scale == HONE_DTYPE_UE8M0 ? 1 : 4)) /
+                  p->experts; /* scales of an expert */
+    float x[128];
 
-    for (uint64_t i = 0; i < in->operand[2].bytes / (bytes ? 1 : 4) &&
-                         (packed || p->scale_layout == HONE_SCALES_TMA);
-         i++) {
-        float one = 1.0f;
-        memcpy(out->image[2] + i * (bytes ? 1 : 4),
-               bytes ? (const void *)"\x7f" : (const void *)&one, bytes ? 1 : 4);
-    }
-    for (int64_t at = 0; at < p->m * groups; at++) {
-        int64_t m = at / groups, g = at % groups;
-        int64_t place = packed                               ? g / 4 * aligned * 4 + m * 4 + g % 4
-                        : p->scale_layout == HONE_SCALES_ROW ? m * groups + g
-                        : p->scale_layout == HONE_SCALES_COL ? g * p->m + m
-                                                             : g * aligned + m;
-        float x[128], scale = 0.0f;
+    scale_fill(&in->operand[2], p->scale_layout, out->image[2]);
+    for (int64_t at = 0; at < p->experts * p->m * groups; at++) {
+        int64_t expert = at / groups / p->m, m = at / groups % p->m, g = at % groups;
+        int64_t row = expert * p->m + m;
+        int64_t place =
+            expert * one + scale_place(p->scale_layout, p->m, groups, m, g);
+        if (!act_row_is_there(p, in, expert, m) && fault != NAIVE_EVERY_ROW) {
+            memset(out->image[2] + place * (p->scale == HONE_DTYPE_UE8M0 ? 1 : 4), 0xff,
+                   p->scale == HONE_DTYPE_UE8M0 ? 1 : 4);
+            continue;
+        }
         if ((fault == NAIVE_HALF && g >= groups / 2) ||
             (fault == NAIVE_TAIL_ROW && m == p->m - 1)) {
             continue;
         }
         for (int32_t i = 0; i < p->group; i++) {
+            x[i] = act_value(p, in, fault, row, g * p->group + i);
+        }
+        special += count_special(x, p->group);
+        scale_write(out->image[2], p->scale, place,
+                    quantise(x, p->group, p->rule, fault,
+                             out->image[1] + row * p->k + g * p->group));
+    }
+    if (p->count && fault != NAIVE_NO_COUNT) {
+        memcpy(out->image[p->row_set == HONE_ROWS_EVERY ? 3 : 4], &special, sizeof special);
+    }
+}
+
+static void weight_quant(const hone_weight_quant *p, const inputs *in, naive_fault fault,
+                         inputs *out)
+{
+    int64_t rows = up(p->n, p->gran_n), groups = up(p->k, p->gran_k);
+    uint64_t special = INPUTS_COUNTER;
+    float x[128 * 128];
+    uint8_t codes[128 * 128];
+
+    scale_fill(&in->operand[2], p->scale_layout, out->image[2]);
+    for (int64_t at = 0; at < rows * groups; at++) {
+        int64_t row = at / groups, g = at % groups, n0 = row * p->gran_n, k0 = g * p->gran_k;
+        int64_t high = p->n - n0 < p->gran_n ? p->n - n0 : p->gran_n;
+        int64_t wide = p->k - k0 < p->gran_k ? p->k - k0 : p->gran_k;
+        int64_t seen = fault == NAIVE_TAIL_ROW ? (high + 1) / 2 : high; /* by the scale */
+        for (int64_t i = 0; i < high * wide; i++) {
             x[i] = numfmt_decode((hone_dtype)p->in, in->image[0],
-                                 (uint64_t)(m * p->k + g * p->group + i));
+                                 (uint64_t)((n0 + i / wide) * p->k + k0 + i % wide));
         }
-        scale = quantise(x, p->group, p->rule, fault, out->image[1] + m * p->k + g * p->group);
-        if (bytes) {
-            out->image[2][place] = (uint8_t)(ilogbf(scale) + 127);
-        } else {
-            memcpy(out->image[2] + 4 * place, &scale, 4);
+        special += count_special(x, (int32_t)(high * wide));
+        float scale = quantise(x, (int32_t)(seen * wide), p->rule, fault, codes);
+        scale_write(out->image[2], p->scale, scale_place(p->scale_layout, rows, groups, row, g),
+                    scale);
+        for (int64_t i = 0; i < high * wide && !(fault == NAIVE_HALF && g >= groups / 2); i++) {
+            out->image[1][(n0 + i / wide) * p->k + k0 + i % wide] =
+                i < seen * wide ? codes[i] : numfmt_e4m3_encode(x[i] / scale);
         }
+    }
+    if (fault != NAIVE_NO_COUNT) {
+        memcpy(out->image[3], &special, sizeof special);
     }
 }
 
@@ -302,6 +414,9 @@ void naive_run(const hone_problem *problem, const inputs *in, naive_fault fault,
         break;
     case HONE_OP_FOLD:
         fold(&problem->as.fold, in, fault, out);
+        break;
+    case HONE_OP_WEIGHT_QUANT:
+        weight_quant(&problem->as.weight_quant, in, fault, out);
         break;
     default:
         kv_quant(&problem->as.kv_quant, in, fault, out);

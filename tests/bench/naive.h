@@ -21,7 +21,11 @@ typedef enum naive_fault {
     NAIVE_OLD_PAYLOAD,  /* payload made with the scale before it was rounded (cases.md 1) */
     NAIVE_PAGE_OFF,     /* one page further */
     NAIVE_SLOT_MINUS,   /* slot -1 by C division: page 0, offset -1 (cases.md 9) */
-    NAIVE_NO_COUNT,     /* slots past the cache are not counted */
+    NAIVE_NO_COUNT,     /* slots past the cache, or elements that became NaN, are not counted */
+    NAIVE_UP_GATES,     /* gate and up exchanged */
+    NAIVE_NO_CLAMP,     /* V4's limits forgotten */
+    NAIVE_EVERY_ROW,    /* rows that the set leaves out are written */
+    NAIVE_INFINITY_FITS, /* an infinite element becomes 448 */
     NAIVE_OTHER_LAYOUT, /* the record's other page layout */
 } naive_fault;
 

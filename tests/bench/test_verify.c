@@ -17,6 +17,14 @@
 #define ACT_UE8M0   "act_quant:m=13,k=416,in=bf16,scale=ue8m0,group=32,scale_layout=packed"
 #define FOLD        "fold:m=13,k=416"
 #define FOLD_ROWS   "fold:m=6,k=256,scale_layout=row,q_scale_layout=col"
+#define ACT_GATED                                                                                  \
+    "act_quant:m=13,k=256,in=f16,group=64,scale=ue8m0,activation=silu_mul,count=1"
+#define ACT_MASKED                                                                                 \
+    "act_quant:m=9,k=256,experts=5,row_set=masked,activation=silu_mul_v4,count=1,scale=f32"
+#define ACT_LISTED "act_quant:m=23,k=192,row_set=listed,group=32,scale=ue8m0,scale_layout=row"
+#define WEIGHT     "weight_quant:n=200,k=336,in=f32"
+#define WEIGHT_32  "weight_quant:n=70,k=100,gran_n=32,gran_k=32,scale=ue8m0,scale_layout=col"
+#define WEIGHT_ROW "weight_quant:n=13,k=416,gran_n=1,gran_k=32,scale=ue8m0"
 #define KV_INDEX                                                                                   \
     "kv_quant:tokens=40,pages=3,page_size=64,record_format=index_132,record_layout=split,record_"  \
     "rule=raw_amax"
@@ -91,6 +99,36 @@ static const struct {
     {FOLD, INPUTS_NORMAL, NAIVE_ROW_SCALE_SHIFT, "q_scale[0,0]"},
     {FOLD, INPUTS_NORMAL, NAIVE_HALF, "q_scale[0,2]"},
     {FOLD_ROWS, INPUTS_NORMAL, NAIVE_TAIL_ROW, "q_scale[5,0]"},
+    {ACT_F32, INPUTS_SPECIALS, NAIVE_INFINITY_FITS, "q["},
+    {ACT_GATED, INPUTS_NORMAL, NAIVE_RIGHT, NULL},
+    {ACT_GATED, INPUTS_SPECIALS, NAIVE_RIGHT, NULL},
+    {ACT_GATED, INPUTS_WIDE, NAIVE_RIGHT, NULL},
+    {ACT_GATED, INPUTS_TINY, NAIVE_RIGHT, NULL},
+    {ACT_GATED, INPUTS_ZEROS, NAIVE_RIGHT, NULL},
+    {ACT_GATED, INPUTS_NORMAL, NAIVE_UP_GATES, "["},
+    {ACT_GATED, INPUTS_NORMAL, NAIVE_FLOOR, "scale["},
+    {ACT_GATED, INPUTS_NORMAL, NAIVE_OLD_PAYLOAD, "q["},
+    {ACT_GATED, INPUTS_SPECIALS, NAIVE_INFINITY_FITS, "q["},
+    {ACT_GATED, INPUTS_SPECIALS, NAIVE_NO_COUNT, "special: 5 before, 5 after"},
+    {ACT_MASKED, INPUTS_NORMAL, NAIVE_RIGHT, NULL},
+    {ACT_MASKED, INPUTS_WIDE, NAIVE_RIGHT, NULL},
+    {ACT_MASKED, INPUTS_WIDE, NAIVE_NO_CLAMP, "["},
+    {ACT_MASKED, INPUTS_NORMAL, NAIVE_EVERY_ROW, "is not in the set of rows"},
+    {ACT_LISTED, INPUTS_NORMAL, NAIVE_RIGHT, NULL},
+    {ACT_LISTED, INPUTS_SPECIALS, NAIVE_RIGHT, NULL},
+    {ACT_LISTED, INPUTS_NORMAL, NAIVE_EVERY_ROW, "is not in the set of rows"},
+    {WEIGHT, INPUTS_NORMAL, NAIVE_RIGHT, NULL},
+    {WEIGHT, INPUTS_SPECIALS, NAIVE_RIGHT, NULL},
+    {WEIGHT, INPUTS_EXTREMES, NAIVE_RIGHT, NULL},
+    {WEIGHT_32, INPUTS_NORMAL, NAIVE_RIGHT, NULL},
+    {WEIGHT_32, INPUTS_HOLES, NAIVE_RIGHT, NULL},
+    {WEIGHT_ROW, INPUTS_WIDE, NAIVE_RIGHT, NULL},
+    {WEIGHT, INPUTS_WIDE, NAIVE_TAIL_ROW, "scale["},
+    {WEIGHT, INPUTS_NORMAL, NAIVE_HALF, "left untouched"},
+    {WEIGHT_32, INPUTS_NORMAL, NAIVE_FLOOR, "scale["},
+    {WEIGHT_32, INPUTS_NORMAL, NAIVE_NEAREST, "scale["},
+    {WEIGHT_32, INPUTS_NORMAL, NAIVE_OLD_PAYLOAD, "q["},
+    {WEIGHT, INPUTS_SPECIALS, NAIVE_NO_COUNT, "special: 5 before, 5 after"},
     {KV_INDEX, INPUTS_NORMAL, NAIVE_RIGHT, NULL},
     {KV_V32, INPUTS_NORMAL, NAIVE_RIGHT, NULL},
     {KV_V32, INPUTS_EXTREMES, NAIVE_RIGHT, NULL},

@@ -16,6 +16,8 @@ static const char *const bases[] = {
     "fp8_gemm:m=16,n=1024,k=4096,recipe=f32-1x128-e2m1/ue8m0/1x32",
     "act_quant:m=64,k=7168,in=bf16",
     "act_quant:m=64,k=5120,scale=ue8m0,group=32",
+    "act_quant:m=64,k=2048,scale=ue8m0,group=64,experts=8,row_set=masked,activation=silu_mul_v4",
+    "weight_quant:n=576,k=7168,gran_n=32,gran_k=32,scale=ue8m0",
     "kv_quant:tokens=64,pages=100,record=v41_528-split-pow2_amax",
     "kv_quant:tokens=3,pages=2,record=v32_656-interleaved-pow2_scale",
     "kv_quant:tokens=3,pages=2,record=index_132-split-raw_amax",
@@ -149,13 +151,15 @@ END_TEST
 START_TEST(a_key_never_changes_between_versions)
 {
     static const uint8_t want[] = {
-        1,  2, 0, 0, 0,           /* version, op */
+        2,  2, 0, 0, 0,           /* version, op */
         5,  0, 0, 0, 0,  0, 0, 0, /* m */
         0,  2, 0, 0, 0,  0, 0, 0, /* k */
+        1,  0, 0, 0, 0,  0, 0, 0, /* experts */
         2,  0, 0, 0, 4,  0, 0, 0, /* in bf16, out e4m3 */
         7,  0, 0, 0, 32, 0, 0, 0, /* scale ue8m0, group */
         4,  0, 0, 0, 1,  0, 0, 0, /* packed, pow2_amax */
-        16, 0, 0, 0,              /* align */
+        1,  0, 0, 0, 1,  0, 0, 0, /* activation plain, row_set every */
+        0,  0, 0, 0, 16, 0, 0, 0, /* count, align */
     };
     hone_problem p = parse("act_quant:m=5,k=512,scale=ue8m0,group=32");
     uint8_t key[PROBLEM_KEY_MAX];
@@ -217,7 +221,22 @@ static const struct {
     {"fold:m=1,k=128,group=128", HONE_BAD_PROBLEM, "groups of 32"},
     {"fold:m=1,k=128,q_scale_layout=tma", HONE_BAD_PROBLEM, "q_scale_layout"},
     {"act_quant:m=1,k=100", HONE_BAD_PROBLEM, "k=100"},
-    {"act_quant:m=1,k=128,group=64", HONE_BAD_PROBLEM, "group"},
+    {"act_quant:m=1,k=128,group=16", HONE_BAD_PROBLEM, "group"},
+    {"act_quant:m=1,k=128,group=96", HONE_BAD_PROBLEM, "group"},
+    {"act_quant:m=1,k=96,group=64", HONE_BAD_PROBLEM, "k=96"},
+    {"act_quant:m=1,k=128,experts=4", HONE_BAD_PROBLEM, "experts"},
+    {"act_quant:m=1,k=128,experts=4,row_set=listed", HONE_BAD_PROBLEM, "experts"},
+    {"act_quant:m=1,k=128,row_set=some", HONE_BAD_TEXT, "row_set"},
+    {"act_quant:m=1,k=128,activation=gelu", HONE_BAD_TEXT, "activation"},
+    {"act_quant:m=1,k=128,count=2", HONE_BAD_PROBLEM, "count"},
+    {"act_quant:m=1099511627776,k=128,experts=1099511627776,row_set=masked", HONE_OVERFLOW, "x"},
+    {"weight_quant:n=1,k=128,gran_n=64", HONE_BAD_PROBLEM, "gran_n=64"},
+    {"weight_quant:n=1,k=128,gran_n=32,gran_k=64", HONE_BAD_PROBLEM, "gran_k=64"},
+    {"weight_quant:n=1,k=128,in=e4m3", HONE_BAD_PROBLEM, "in"},
+    {"weight_quant:n=1,k=128,out=bf16", HONE_BAD_PROBLEM, "out"},
+    {"weight_quant:n=1,k=128,scale=ue8m0,rule=raw_amax", HONE_BAD_PROBLEM, "rule"},
+    {"weight_quant:n=1,k=128,scale_layout=tma", HONE_BAD_PROBLEM, "scale_layout"},
+    {"weight_quant:n=1,k=20,align=8", HONE_BAD_PROBLEM, "align=8"},
     {"act_quant:m=1,k=128,out=e5m2", HONE_BAD_PROBLEM, "out"},
     {"act_quant:m=1,k=128,in=e4m3", HONE_BAD_PROBLEM, "in"},
     {"act_quant:m=1,k=128,scale=ue8m0,rule=raw_amax", HONE_BAD_PROBLEM, "rule"},
@@ -289,8 +308,12 @@ static const struct {
     {"fp8_gemm:m=1,n=33,k=64,recipe=f32-1x32-1x32", ",align=2"},
     {"fp8_gemm:m=1,n=33,k=64,recipe=f32-1x32-1x32,out=f32", ",align=4"},
     {"fp8_gemm:m=1,n=32,k=161,recipe=f32-1x32-1x32", ",align=1"},
-    {"act_quant:m=1,k=128", "scale_layout=tma,rule=raw_amax,align=16"},
     {"fold:m=1,k=32", ",group=32,out_group=128,scale_layout=packed,q_scale_layout=packed,align=16"},
+    {"act_quant:m=1,k=128",
+     "scale_layout=tma,rule=raw_amax,activation=plain,row_set=every,count=0,align=16"},
+    {"weight_quant:n=1,k=24", "gran_n=128,gran_k=128,scale_layout=row,rule=raw_amax,align=8"},
+    {"weight_quant:n=1,k=64,gran_n=1,gran_k=32", "scale_layout=tma,rule=raw_amax,align=16"},
+    {"weight_quant:n=1,k=64,gran_n=32,gran_k=32,scale=ue8m0", "scale_layout=row,rule=pow2_amax,"},
     {"act_quant:m=1,k=128,scale=ue8m0", "scale_layout=packed,rule=pow2_amax,"},
     {"kv_quant:tokens=1,pages=1,record=v41_528-split-pow2_amax", "page_stride=33792,page_size=64"},
     {"kv_quant:tokens=1,pages=1,record=index_132-split-raw_amax,page_size=32", "page_stride=4224,"},

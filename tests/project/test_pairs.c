@@ -46,7 +46,21 @@ static const pairs_axis act[] = {
     {"m", {SIZES}, true},
     {"k", {"32", "128", "160", "192", "384", "576", "1024"}, false},
     {"in", {"bf16", "f16", "f32"}, false},
-    {"group", {"32", "128"}, false},
+    {"group", {"32", "64", "128"}, false},
+    {"activation", {"plain", "silu_mul", "silu_mul_v4"}, false},
+    {"experts", {"1", "3", "6"}, true},
+    {"row_set", {"every", "masked", "listed"}, true},
+    {"count", {"0", "1"}, true},
+    {"scale", {"f32", "ue8m0"}, false},
+    {"scale_layout", {"row", "col", "tma", "packed"}, false},
+    {"rule", {"pow2_amax", "raw_amax", "pow2_scale", "raw_tiny"}, true},
+};
+static const pairs_axis weight[] = {
+    {"n", {SIZES}, true},
+    {"k", {"32", "33", "127", "128", "160", "192", "576"}, false},
+    {"in", {"bf16", "f16", "f32"}, false},
+    {"gran_n", {"1", "32", "128"}, false},
+    {"gran_k", {"32", "128"}, false},
     {"scale", {"f32", "ue8m0"}, false},
     {"scale_layout", {"row", "col", "tma", "packed"}, false},
     {"rule", {"pow2_amax", "raw_amax", "pow2_scale", "raw_tiny"}, true},
@@ -80,6 +94,7 @@ static const struct {
     {"act_quant/groups", "act_quant", act, LEN(act), 0, 2},
     {"kv_quant/tokens", "kv_quant", kv, LEN(kv), 0, 2},
     {"fold/groups", "fold", fold, LEN(fold), 0, 2},
+    {"weight_quant/blocks", "weight_quant", weight, LEN(weight), 0, 2},
 };
 
 /* The tensor cores of the first two keep 13 and 25 bits, the third has block scales. */

@@ -21,6 +21,12 @@
 #define FOLD_CUH "device/fold.cuh"
 #define FOLD_ODD "fold:m=253,k=2080"
 #define FOLDED   "vec=8 threads=64 rows=1 repeat=2"
+#define ACT_GATE                                                                                   \
+    "act_quant:m=7,k=256,in=f16,activation=silu_mul_v4,experts=5,row_set=masked,count=1"
+#define ACT_LIST   "act_quant:m=40,k=128,row_set=listed,group=64"
+#define WEIGHT     "weight_quant/blocks"
+#define WEIGHT_CU  "weight_quant/blocks.cu"
+#define WEIGHT_ALL "weight_quant:n=130,k=150"
 #define KV       "kv_quant/tokens"
 #define KV_CU    "kv_quant/tokens.cu"
 #define KV_TILE  "vec=16 tokens_cta=4"
@@ -53,9 +59,11 @@ const mutant mutants[] = {
     {"half of the output unwritten", GEMM, "device/output.cuh", "i < TilesM * 2; i++",
      "i < TilesM * 2; i += 2", GEMM_ROWS, GEMM_TILE,
      "passes where an earlier candidate filled the rest"},
-    {"floor instead of ceiling", ACT, "device/formats.cuh",
-     "(bits >> 23) + ((bits & 0x7fffffu) != 0)", "bits >> 23", ACT_POW2, ACT_TILE,
-     "a power-of-two scale that is too small saturates the payload"},
+    {"floor instead of ceiling", ACT, "device/quantise.cuh", "bits + 0x1fffffu", "bits", ACT_POW2,
+     ACT_TILE, "a power-of-two scale that is too small saturates the payload"},
+    {"ceiling of 480, not 448", ACT, "device/quantise.cuh", "0x1fffffu", "0x0fffffu",
+     "act_quant:m=64,k=512,scale=ue8m0,group=64", ACT_TILE,
+     "e4m3 ends at 1.75 * 2^8"},
     {"payload of every second lane unwritten", ACT, "act_quant/groups.cu", "if (valid) {",
      "if (valid && lane % 2 == 0) {", ACT_POW2, ACT_TILE,
      "a vector width that does not cover its group"},
@@ -65,6 +73,48 @@ const mutant mutants[] = {
      "exponent >= shift", FOLD_ODD, FOLDED, "a normal code becomes the subnormal that looks alike"},
     {"changes not counted", FOLD, "fold/groups.cu", "if (all > 0 &&", "if (all > 1000000 &&",
      FOLD_ODD, FOLDED, "an inexact fold that nobody hears of"},
+    {"up for gate", ACT, "device/activation.cuh", "return silu(gate) * up;",
+     "return silu(up) * gate;", ACT_GATE, ACT_TILE, "the halves of a row exchanged"},
+    {"clamp forgotten", ACT, "device/activation.cuh", "gate = gate > 10.0f ? 10.0f : gate;", "",
+     ACT_GATE, ACT_TILE, "right until an outlier comes"},
+    {"clamp that swallows NaN", ACT, "device/activation.cuh", "gate > 10.0f ? 10.0f : gate",
+     "fminf(gate, 10.0f)", ACT_GATE, ACT_TILE, "fminf returns the other operand of a NaN"},
+    {"exp without its sign", ACT, "device/activation.cuh", "-1.44269504f", "1.44269504f", ACT_GATE,
+     ACT_TILE, "silu(-g)"},
+    {"2^x for e^x", ACT, "device/activation.cuh", "g * -1.44269504f", "-g", ACT_GATE, ACT_TILE,
+     "near enough at small g to look right"},
+    {"ups one group off", ACT, "act_quant/groups.cu", "first + i * k", "first + i * (k - C.group)",
+     ACT_GATE, ACT_TILE, "a row's second half begins at k"},
+    {"one row too many of an expert", ACT, "act_quant/groups.cu", "return row < rows[expert];",
+     "return row <= rows[expert];", ACT_GATE, ACT_TILE, "an off-by-one in the mask"},
+    {"first expert's count for all", ACT, "act_quant/groups.cu", "rows[expert]", "rows[0]", ACT_GATE,
+     ACT_TILE, "the count is not indexed"},
+    {"scales of all experts in one place", ACT, "act_quant/groups.cu", "expert * scale_expert + at",
+     "at", ACT_GATE, ACT_TILE, "scales of the last expert win"},
+    {"row of expert 0 left out", ACT, "act_quant/groups.cu", "return rows[row] >= 0;",
+     "return rows[row] > 0;", ACT_LIST, ACT_TILE, "0 is an expert"},
+    {"absent rows written", ACT, "act_quant/groups.cu", "return rows[row] >= 0;", "return true;",
+     ACT_LIST, ACT_TILE, "garbage of rows that nobody sent"},
+    {"infinity becomes 448", ACT, "device/quantise.cuh", "if (!plain) { // rare", "if (false) {",
+     "act_quant:m=40,k=256", ACT_TILE, "an overflow that looks like a number"},
+    {"specials of one lane counted for all", ACT, "act_quant/groups.cu",
+     "if (C.count && own >= kInfinityBits)", "if (C.count && own >= kInfinityBits && lane == 0)",
+     ACT_GATE, ACT_TILE, "each lane has elements of its own"},
+    {"maximum of one warp", WEIGHT, WEIGHT_CU, "own = max(own, warps[first + i]);", "", WEIGHT_ALL,
+     "vec=8 row_threads=16 blocks=1", "a block is several warps"},
+    {"maxima read before they are written", WEIGHT, WEIGHT_CU, "__syncthreads();", "", WEIGHT_ALL,
+     "vec=8 row_threads=16 blocks=1", "a race"},
+    {"tail columns read from the next row", WEIGHT, WEIGHT_CU, "if (column + N <= end) {\n        constexpr",
+     "if (true) {\n        constexpr", WEIGHT_ALL, "vec=8 row_threads=16 blocks=1",
+     "k is no multiple of the block"},
+    {"tail columns written into the next row", WEIGHT, WEIGHT_CU,
+     "if (column + N <= end) {\n        store_codes", "if (true) {\n        store_codes", WEIGHT_ALL,
+     "vec=8 row_threads=16 blocks=1", "overwrites the next row's beginning, or is overwritten"},
+    {"rows past n read", WEIGHT, WEIGHT_CU, "if (valid && at.row < n) {\n            load_below",
+     "if (valid) {\n            load_below", WEIGHT_ALL, "vec=8 row_threads=16 blocks=1",
+     "a last block of rows that are not there"},
+    {"specials not counted", WEIGHT, WEIGHT_CU, "atomicAdd(special, u64(specials));", "", WEIGHT_ALL,
+     "vec=8 row_threads=16 blocks=1", "silent"},
     {"page off by one", KV, KV_CU, "return cache + page * page_stride;",
      "return cache + (page > 0 ? page - 1 : page) * page_stride;", KV_PAGES, KV_TILE,
      "a token overwrites the same place of the page before"},

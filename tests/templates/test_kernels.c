@@ -117,10 +117,19 @@ static const struct {
     {"fp8_gemm/mma_sync", TILE("16", "32", "1", "128"), "promote: within one scale group"},
     {"fp8_gemm/mma_sync", TILE("16", "32", "1", "256"), "promote: within the unit's 13 bits"},
     {"act_quant/groups",
-     "act_quant_groups<Config{.in = 2, .group = 128, .rule = 2, .ue8m0 = 1, .packed = 0, .align = "
-     "16, .vec = 8, .threads = "
-     "64, .rows = 1, .repeat = 1}>",
+     "act_quant_groups<Config{.in = 2, .group = 128, .rule = 2, .activation = 1, .row_set = 1, "
+     ".count = 0, .ue8m0 = 1, .packed = 0, .align = 16, .vec = 8, .threads = 64, .rows = 1, "
+     ".repeat = 1}>",
      "ue8m0 scales need a rule"},
+    {"act_quant/groups",
+     "act_quant_groups<Config{.in = 2, .group = 128, .rule = 1, .activation = 2, .row_set = 1, "
+     ".count = 0, .ue8m0 = 1, .packed = 0, .align = 16, .vec = 32, .threads = 64, .rows = 1, "
+     ".repeat = 2}>",
+     "repeat: what a lane holds"},
+    {"weight_quant/blocks",
+     "weight_quant_blocks<Config{.in = 2, .gran_n = 128, .gran_k = 128, .rule = 2, .ue8m0 = 0, "
+     ".packed = 0, .align = 16, .vec = 8, .row_threads = 128, .blocks = 1}>",
+     "threads: whole warps"},
     {"kv_quant/tokens",
      "kv_quant_tokens<Config{.dims = 512, .tile = 128, .tail = 64, .rule = 1, .ue8m0 = 0, .align = "
      "16, .vec = 2, .tokens = "

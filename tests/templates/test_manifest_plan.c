@@ -53,6 +53,31 @@ START_TEST(a_plan_holds_what_the_manifest_says)
 }
 END_TEST
 
+/* NULL stands where the problem has no such operand. */
+START_TEST(an_operand_may_be_left_out)
+{
+    static const char *const forms[] = {"    arguments: [{operand: a, when: m < 0}]",
+                                        "    arguments: [{operand: a, when: m > 0}]"};
+    manifest *m = NULL;
+    hone_error error = {0};
+    plan *p = calloc(1, sizeof *p);
+    hone_problem problem = fixture_problem("fp8_gemm:m=256,n=256,k=256,recipe=f32-1x128-128x128");
+    device_facts device = fixture_device();
+    config c = {0};
+
+    ck_assert_int_eq(manifest_base_parse(22, forms[_i], &m, &error), HONE_OK);
+    ck_assert_int_eq(
+        manifest_config_parse(m, "block_m=64 block_n=64 stages=2 swizzle=0", &c, &error), HONE_OK);
+    ck_assert_int_eq(manifest_plan(m, &problem, &device, &c, p, &error), HONE_OK);
+    const plan_argument *made = &p->launches[0].arguments[0];
+    ck_assert_int_eq(made->kind, _i == 0 ? PLAN_SCALAR : PLAN_OPERAND);
+    ck_assert_uint_eq(_i == 0 ? made->bytes : 8, 8);
+    ck_assert_int_eq(_i == 0 ? made->value : 0, 0);
+    manifest_free(m);
+    free(p);
+}
+END_TEST
+
 /* One line of the base replaced, then a plan of block_m=64 block_n=64 stages=2 swizzle=0 on
  * m=256,n=256. */
 static const struct {
@@ -84,6 +109,10 @@ static const struct {
      HONE_OK, HONE_OVERFLOW},
     {"an operand that is not there", 22, "    arguments: [{operand: nothing}]", true, HONE_OK,
      HONE_BAD_MANIFEST},
+    {"an operand that is not there when it is not wanted", 22,
+     "    arguments: [{operand: nothing, when: m < 0}]", true, HONE_OK, HONE_OK},
+    {"an operand that is not there when it is wanted", 22,
+     "    arguments: [{operand: nothing, when: m > 0}]", true, HONE_OK, HONE_BAD_MANIFEST},
     {"no launch that holds", 21, "    when: m < 0", true, HONE_OK, HONE_BAD_MANIFEST},
     {"negative workspace", 23, "workspace: {bytes: 0 - 1}", true, HONE_OK, HONE_BAD_MANIFEST},
     {"a tensor map", 22, MAP("a", GOOD_MAP), true, HONE_OK, HONE_OK},
@@ -248,6 +277,7 @@ int main(void)
 {
     TCase *tests = tcase_create("manifest_plan");
 
+    tcase_add_loop_test(tests, an_operand_may_be_left_out, 0, 2);
     tcase_add_test(tests, a_plan_holds_what_the_manifest_says);
     tcase_add_loop_test(tests, limits_of_the_device_decide_what_is_legal, 0,
                         (int)ARRAY_LEN(planned));

@@ -35,6 +35,15 @@ static const char *const problems[] = {
     "act_quant:m=7,k=160,group=32,scale=ue8m0,in=f32",
     "act_quant:m=3,k=128,scale_layout=col,rule=raw_tiny",
     "act_quant:m=6,k=288,group=32,scale=ue8m0,scale_layout=col,rule=pow2_scale",
+    "act_quant:m=11,k=192,group=64,scale=ue8m0,activation=silu_mul,count=1",
+    "act_quant:m=9,k=256,in=f16,experts=6,row_set=masked,activation=silu_mul_v4,count=1",
+    "act_quant:m=50,k=320,in=f32,group=32,scale=ue8m0,row_set=listed",
+    "weight_quant:n=200,k=333",
+    "weight_quant:n=130,k=416,in=f32,rule=pow2_scale,scale_layout=col",
+    "weight_quant:n=70,k=100,gran_n=32,gran_k=32,scale=ue8m0",
+    "weight_quant:n=13,k=420,in=f16,gran_n=1,gran_k=32,scale=ue8m0",
+    "weight_quant:n=30,k=520,gran_n=1,gran_k=128",
+    "weight_quant:n=140,k=72,gran_n=128,gran_k=32",
     "kv_quant:tokens=9,pages=3,record_format=index_132,record_layout=split,record_rule=raw_amax",
     "kv_quant:tokens=40,pages=5,page_size=32,record_format=v32_656,record_layout=interleaved,"
     "record_rule=pow2_scale",
@@ -265,8 +274,12 @@ START_TEST(a_mutant_is_refused_and_its_original_is_not)
     ck_assert_int_eq(hone_problem_parse(m->problem, &problem, &error), HONE_OK);
     ck_assert_int_eq(manifest_config_parse(owner, m->config, &c, &error), HONE_OK);
     mutated made = mutant_apply(&source, m);
-    proof_case one = {
-        .m = owner, .source = &source, .problem = &problem, .config = &c, .kind = INPUTS_NORMAL};
+    proof_case one = { /* NaN and infinities only quantisers are asked about */
+        .m = owner,
+        .source = &source,
+        .problem = &problem,
+        .config = &c,
+        .kind = problem.op == HONE_OP_FP8_GEMM ? INPUTS_NORMAL : INPUTS_SPECIALS};
     ck_assert_msg(proof_passes(&shared, ada, &one, reason), "%s: the original: %s", m->name,
                   reason);
     one.source = &made.source;
