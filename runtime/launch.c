@@ -58,6 +58,7 @@ typedef struct launch_call {
     const served *served;
     const module *module;
     const plan *plan;
+    _Atomic(kept_maps *) *maps; /* NULL: none are kept */
     const hone_problem *problem;
     const hone_operand *operands;
     size_t operands_len;
@@ -108,6 +109,27 @@ done:
     return status;
 }
 
+/* The plan's encoded maps; made here by the first launch. NULL when it has none. */
+static kept_maps *maps_of(const launch_call *c)
+{
+    kept_maps *there = NULL;
+
+    if (c->maps == NULL || c->plan->launches[0].maps_len == 0) {
+        return NULL;
+    }
+    there = atomic_load_explicit(c->maps, memory_order_acquire);
+    if (there == NULL) {
+        kept_maps *made = kept_maps_make(c->plan);
+        if (made == NULL ||
+            atomic_compare_exchange_strong_explicit(c->maps, &there, made, memory_order_acq_rel,
+                                                    memory_order_acquire)) {
+            return made;
+        }
+        kept_maps_free(made); /* another thread was faster */
+    }
+    return there;
+}
+
 static hone_status launch(const launch_call *c, const hone_arg *args, size_t count, void *stream,
                           hone_error *error)
 {
@@ -128,34 +150,55 @@ static hone_status launch(const launch_call *c, const hone_arg *args, size_t cou
         addresses[i] = args[i].address;
     }
     const uint64_t workspace = c->plan->workspace_bytes > 0 ? args[c->operands_len].address : 0;
-    TRY(module_launch(c->module, c->plan, addresses, c->operands_len, workspace, stream, error));
+    TRY(module_launch_kept(c->module, c->plan, maps_of(c), addresses, c->operands_len, workspace,
+                           stream, error));
 done:
     return status;
 }
 
-/* The problem is another size of the family that the kernel was prepared for. */
-static hone_status launch_other_size(const hone_choice *choice, const hone_arg *args, size_t count,
-                                     void *stream, hone_error *error)
+static hone_status plan_other_size(const served *s, const hone_problem *problem, kept_size **out,
+                                   hone_error *error)
 {
     hone_status status = HONE_OK;
-    const served *s = choice->kernel;
-    hone_operand operands[HONE_MAX_OPERANDS];
-    launch_call call = {.served = s,
-                        .module = s->module,
-                        .problem = &choice->problem,
-                        .operands = operands,
-                        .offered = choice->workspace_bytes};
-    plan *p = malloc(sizeof *p);
+    kept_size *made = calloc(1, sizeof *made);
 
-    if (p == NULL) {
+    if (made == NULL) {
         return status_set(error, HONE_NO_MEMORY, NULL, 0, "a plan");
     }
-    TRY(hone_operands(call.problem, operands, &call.operands_len, error));
-    TRY(manifest_plan(s->m, call.problem, &s->device->gpu.facts, &s->config, p, error));
-    call.plan = p;
+    made->problem = *problem;
+    TRY(hone_operands(problem, made->operands, &made->operands_len, error));
+    TRY(manifest_plan(s->m, problem, &s->device->gpu.facts, &s->config, &made->plan, error));
+    *out = made;
+    made = NULL;
+done:
+    free(made);
+    return status;
+}
+
+/* The problem is another size of the family that the kernel was prepared for. Planning it takes
+ * longer than launching it, so that the plan is kept while there is room. */
+static hone_status launch_other_size(const hone_choice *choice, served *s, const hone_arg *args,
+                                     size_t count, void *stream, hone_error *error)
+{
+    hone_status status = HONE_OK;
+    kept_size *own = NULL,
+              *size = kept_sizes_find(&s->others, &choice->problem, table_key_len(s->problem.op));
+
+    if (size == NULL) {
+        TRY(plan_other_size(s, &choice->problem, &size, error));
+        own = kept_sizes_add(&s->others, size) ? NULL : size;
+    }
+    const launch_call call = {.served = s,
+                              .module = s->module,
+                              .plan = &size->plan,
+                              .maps = own == NULL ? &size->maps : NULL,
+                              .problem = &size->problem,
+                              .operands = size->operands,
+                              .operands_len = size->operands_len,
+                              .offered = choice->workspace_bytes};
     TRY(launch(&call, args, count, stream, error));
 done:
-    free(p);
+    free(own);
     return status;
 }
 
@@ -166,18 +209,19 @@ hone_status hone_launch(const hone_choice *choice, const hone_arg *args, size_t 
         return status_set(error, HONE_BAD_ARGUMENT, NULL, 0,
                           "the choice was not filled by hone_lookup");
     }
-    const served *s = choice->kernel;
+    served *s = (served *)choice->kernel; /* the runtime's own, which is not const */
     if (s->module == NULL) {
         return HONE_OK; /* nothing to write */
     }
     const size_t key_len = table_key_len(choice->problem.op);
     if (choice->problem.op != s->problem.op ||
         memcmp(&choice->problem.as, &s->problem.as, key_len) != 0) {
-        return launch_other_size(choice, args, count, stream, error);
+        return launch_other_size(choice, s, args, count, stream, error);
     }
     const launch_call call = {.served = s,
                               .module = s->module,
                               .plan = &s->plan,
+                              .maps = &s->maps,
                               .problem = &s->problem,
                               .operands = s->operands,
                               .operands_len = s->operands_len,

@@ -155,11 +155,12 @@ typedef struct launch_parameters {
     void *pointers[MANIFEST_MAX_ARGUMENTS];
 } launch_parameters;
 
-/* Where the operands and the workspace lie. */
+/* Where the operands and the workspace lie, and maps over them. */
 typedef struct launch_memory {
     const uint64_t *operands;
     size_t operands_len;
     uint64_t workspace;
+    kept_maps *maps; /* NULL: none are kept */
 } launch_memory;
 
 static CUtensorMapSwizzle swizzle_of(uint32_t bytes)
@@ -170,10 +171,27 @@ static CUtensorMapSwizzle swizzle_of(uint32_t bytes)
                          : CU_TENSOR_MAP_SWIZZLE_NONE;
 }
 
-static hone_status encode_map(const driver *d, const plan_map *map, const launch_memory *memory,
+static hone_status encode_map(const driver *d, const plan_map *map, uint64_t address,
                               CUtensorMap *out, hone_error *error)
 {
     static const cuuint32_t steps[] = {1, 1, 1, 1, 1};
+
+    return driver_check(d,
+                        d->cuTensorMapEncodeTiled(
+                            out, (CUtensorMapDataType)map->type, map->rank,
+                            (void *)(uintptr_t)address, map->dims, map->strides, map->box, steps,
+                            CU_TENSOR_MAP_INTERLEAVE_NONE, swizzle_of(map->swizzle),
+                            CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE),
+                        "cuTensorMapEncodeTiled", error);
+}
+
+/* The map number `which` of launch number `launch`: kept from before, or encoded into *own. */
+static hone_status find_map(const driver *d, const plan_launch *l, uint32_t launch, uint32_t which,
+                            const launch_memory *memory, CUtensorMap *own, const CUtensorMap **out,
+                            hone_error *error)
+{
+    hone_status status = HONE_OK;
+    const plan_map *map = &l->maps[which];
 
     if (map->operand >= (int64_t)memory->operands_len) {
         return status_set(error, HONE_BAD_ARGUMENT, NULL, 0,
@@ -181,24 +199,29 @@ static hone_status encode_map(const driver *d, const plan_map *map, const launch
                           memory->operands_len);
     }
     const uint64_t base = map->operand < 0 ? memory->workspace : memory->operands[map->operand];
-    return driver_check(
-        d,
-        d->cuTensorMapEncodeTiled(out, (CUtensorMapDataType)map->type, map->rank,
-                                  (void *)(uintptr_t)(base + map->offset), map->dims, map->strides,
-                                  map->box, steps, CU_TENSOR_MAP_INTERLEAVE_NONE,
-                                  swizzle_of(map->swizzle), CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
-                                  CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE),
-        "cuTensorMapEncodeTiled", error);
+    const uint64_t address = base + map->offset;
+    const CUtensorMap *kept =
+        memory->maps != NULL ? kept_maps_find(memory->maps, launch, which, address) : NULL;
+    *out = kept != NULL ? kept : own;
+    if (kept == NULL) {
+        TRY(encode_map(d, map, address, own, error));
+        if (memory->maps != NULL) {
+            kept_maps_add(memory->maps, launch, which, address, own);
+        }
+    }
+done:
+    return status;
 }
 
-static hone_status bind_arguments(const driver *d, const plan_launch *l,
+static hone_status bind_arguments(const driver *d, const plan_launch *l, uint32_t launch,
                                   const launch_memory *memory, launch_parameters *out,
                                   hone_error *error)
 {
     hone_status status = HONE_OK;
+    const CUtensorMap *maps[MANIFEST_MAX_MAPS] = {NULL};
 
     for (uint32_t i = 0; i < l->maps_len; i++) {
-        TRY(encode_map(d, &l->maps[i], memory, &out->maps[i], error));
+        TRY(find_map(d, l, launch, i, memory, &out->maps[i], &maps[i], error));
     }
     for (uint32_t i = 0; i < l->arguments_len; i++) {
         const plan_argument *a = &l->arguments[i];
@@ -211,8 +234,7 @@ static hone_status bind_arguments(const driver *d, const plan_launch *l,
         out->values[i] = a->kind == PLAN_OPERAND     ? memory->operands[a->operand]
                          : a->kind == PLAN_WORKSPACE ? memory->workspace + (uint64_t)a->value
                                                      : (uint64_t)a->value;
-        out->pointers[i] =
-            a->kind == PLAN_MAP ? (void *)&out->maps[a->value] : (void *)&out->values[i];
+        out->pointers[i] = a->kind == PLAN_MAP ? (void *)maps[a->value] : (void *)&out->values[i];
     }
 done:
     return status;
@@ -251,17 +273,15 @@ static CUresult launch_one(const driver *d, CUfunction function, const plan_laun
     return d->cuLaunchKernelEx(&launch, function, parameters, NULL);
 }
 
-static hone_status launch_all(const module *m, const plan *p, const uint64_t *operands,
-                              size_t operands_len, uint64_t workspace, CUstream stream,
-                              hone_error *error)
+static hone_status launch_all(const module *m, const plan *p, const launch_memory *memory,
+                              CUstream stream, hone_error *error)
 {
     hone_status status = HONE_OK;
     const driver *d = m->device->driver;
-    const launch_memory memory = {operands, operands_len, workspace};
     launch_parameters parameters;
 
     if (p->workspace_zeroed > 0) {
-        TRY(driver_check(d, d->cuMemsetD8Async(workspace, 0, p->workspace_zeroed, stream),
+        TRY(driver_check(d, d->cuMemsetD8Async(memory->workspace, 0, p->workspace_zeroed, stream),
                          "cuMemsetD8Async", error));
     }
     for (uint32_t i = 0; i < p->launches_len; i++) {
@@ -275,10 +295,25 @@ static hone_status launch_all(const module *m, const plan *p, const uint64_t *op
         if (l->grid[0] == 0 || l->grid[1] == 0 || l->grid[2] == 0) {
             continue; /* no rows, no work; the driver would refuse the grid (cases.md 60) */
         }
-        TRY(bind_arguments(d, l, &memory, &parameters, error));
+        TRY(bind_arguments(d, l, i, memory, &parameters, error));
         TRY(driver_check(d, launch_one(d, f->handle, l, parameters.pointers, stream),
                          "cuLaunchKernel", error));
     }
+done:
+    return status;
+}
+
+hone_status module_launch_kept(const module *m, const plan *p, kept_maps *maps,
+                               const uint64_t *operands, size_t operands_len, uint64_t workspace,
+                               CUstream stream, hone_error *error)
+{
+    hone_status status = HONE_OK;
+    CUcontext previous = m->device->context;
+    const launch_memory memory = {operands, operands_len, workspace, maps};
+
+    TRY(device_borrow(m->device, &previous, error));
+    status = launch_all(m, p, &memory, stream, error);
+    device_return(m->device, previous);
 done:
     return status;
 }
@@ -287,14 +322,7 @@ hone_status module_launch(const module *m, const plan *p, const uint64_t *operan
                           size_t operands_len, uint64_t workspace, CUstream stream,
                           hone_error *error)
 {
-    hone_status status = HONE_OK;
-    CUcontext previous = m->device->context;
-
-    TRY(device_borrow(m->device, &previous, error));
-    status = launch_all(m, p, operands, operands_len, workspace, stream, error);
-    device_return(m->device, previous);
-done:
-    return status;
+    return module_launch_kept(m, p, NULL, operands, operands_len, workspace, stream, error);
 }
 
 hone_status module_occupancy(const module *m, const plan *p, uint32_t launch, int32_t *ctas,

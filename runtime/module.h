@@ -7,6 +7,7 @@
 
 #include "runtime/device.h"
 #include "runtime/jit.h"
+#include "runtime/kept.h"
 
 typedef struct module module;
 
@@ -26,6 +27,12 @@ void module_unload(module *m); /* NULL is fine. Not while a captured graph may s
 hone_status module_launch(const module *m, const plan *p, const uint64_t *operands,
                           size_t operands_len, uint64_t workspace, CUstream stream,
                           hone_error *error);
+
+/* The same, with tensor maps that earlier launches of this very plan encoded; what is new is added.
+ * `maps` may be NULL. */
+hone_status module_launch_kept(const module *m, const plan *p, kept_maps *maps,
+                               const uint64_t *operands, size_t operands_len, uint64_t workspace,
+                               CUstream stream, hone_error *error);
 
 /* CTAs of the launch's kernel that fit an SM together, as the driver says. */
 hone_status module_occupancy(const module *m, const plan *p, uint32_t launch, int32_t *ctas,

@@ -120,6 +120,8 @@ void hone_close(hone_runtime *rt)
     table_free((table *)atomic_load_explicit(&rt->table, memory_order_acquire));
     while (rt->served != NULL) {
         served *next = rt->served->next;
+        kept_maps_free(atomic_load_explicit(&rt->served->maps, memory_order_relaxed));
+        kept_sizes_free(&rt->served->others);
         free(rt->served);
         rt->served = next;
     }

@@ -11,7 +11,7 @@
 #include <stdatomic.h>
 
 /* A kernel ready to be launched for one problem; others of its family may use it by a plan of their
- * own. Immutable once published; lives until hone_close. */
+ * own. Immutable once published, but for what launches keep; lives until hone_close. */
 struct served {
     struct served *next; /* of the runtime's list */
     const device *device;
@@ -24,6 +24,8 @@ struct served {
     size_t operands_len;
     hone_operand operands[HONE_MAX_OPERANDS];
     plan plan;
+    _Atomic(kept_maps *) maps; /* of the plan; made by the first launch */
+    kept_sizes others;
 };
 
 /* A compiled and loaded set of kernels, shared by all problems that ask for the same entries. */
