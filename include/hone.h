@@ -454,7 +454,7 @@ HONE_API hone_status hone_lookup(const hone_runtime *runtime, const hone_problem
 /* Launch on `stream` (a CUstream, NULL for the default one). `args` are the problem's operands in
  * the order of hone_operands, then, when workspace_bytes > 0, the workspace. Checks sizes and
  * alignment first; launches nothing on failure. Capture-safe. Zero-size problems succeed without a
- * launch.
+ * launch. Thread-safe; a first launch at an address or of a size keeps what it made, within bounds.
  *
  * With hone_options.checked the stream is waited for, read operands are copied to the host piece by
  * piece, and HONE_BAD_ARGUMENT names the operand, the place and the value of the first that is
