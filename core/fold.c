@@ -95,7 +95,7 @@ static hone_status check_scales(const fold_run *f, hone_error *error)
 {
     uint8_t code;
 
-    for (int64_t row = 0; row < f->from_rows; row++) {
+    for (int64_t row = 0; row < f->from_rows && f->from_groups > 0; row++) {
         for (int64_t group = 0; group < f->from_groups; group++) {
             if (!scale_code(f, row, group, &code)) {
                 return refuse_scale(f, row, group, error);

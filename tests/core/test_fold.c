@@ -405,6 +405,10 @@ START_TEST(a_matrix_of_nothing_folds_to_nothing)
     ck_assert_int_eq(hone_fold_scales(&r, &report, &e), HONE_OK);
     ck_assert_uint_eq(report.elements, 0);
     ck_assert_int_eq(hone_fold_accept(&report, 0, &e), HONE_OK);
+    r.rows = INT64_MAX / 4; /* of no columns: not walked through */
+    r.k = 0;
+    ck_assert_int_eq(hone_fold_scales(&r, &report, &e), HONE_OK);
+    ck_assert_uint_eq(report.elements, 0);
 }
 END_TEST
 
