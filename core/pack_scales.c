@@ -33,7 +33,7 @@ static float scale_at(const float *scales, const place *p, int64_t row, int64_t 
 /* The first that has no code, by its place. */
 static hone_status check_scales(const float *scales, const place *p, hone_error *error)
 {
-    for (int64_t row = 0; row < p->rows; row++) {
+    for (int64_t row = 0; row < p->rows && p->groups > 0; row++) {
         for (int64_t group = 0; group < p->groups; group++) {
             const float scale = scale_at(scales, p, row, group);
             uint8_t code;
@@ -72,7 +72,7 @@ hone_status hone_pack_scales(const float *scales, int64_t rows, int64_t groups,
     if (written > 0) {
         memset(out, 0, written);
     }
-    for (int64_t row = 0; row < rows; row++) {
+    for (int64_t row = 0; row < rows && groups > 0; row++) {
         for (int64_t group = 0; group < groups; group++) {
             uint8_t *code =
                 out + problem_scale_offset(rows, groups, HONE_DTYPE_UE8M0, to, row, group);
