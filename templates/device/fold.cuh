@@ -22,7 +22,26 @@ __device__ __forceinline__ u32 fold_code(u32 code, i32 shift, i32 &inexact)
     return (code & 0x80) | (significand + half - 1 + odd) >> drop;
 }
 
-// Four codes of a word at once where all stay normal numbers, which is the rule; else one by one.
+#if __CUDA_ARCH__ >= 890
+// The two codes in the low half, none of them NaN, times 2^-shift, 1 <= shift <= 14. Products are
+// exact in f16, whose last place is 2^-24; the conversion back is the only rounding.
+__device__ __forceinline__ u32 fold_pair(u32 pair, i32 shift, i32 &inexact)
+{
+    const u32 factor = u32(15 - shift) * 0x04000400u;
+    u32 product, back;
+    u16 made;
+    asm("cvt.rn.f16x2.e4m3x2 %0, %1;" : "=r"(product) : "h"(u16(pair)));
+    asm("mul.rn.f16x2 %0, %0, %1;" : "+r"(product) : "r"(factor));
+    asm("cvt.rn.satfinite.e4m3x2.f16x2 %0, %1;" : "=h"(made) : "r"(product));
+    asm("cvt.rn.f16x2.e4m3x2 %0, %1;" : "=r"(back) : "h"(made));
+    const u32 off = product ^ back;
+    inexact += ((off & 0xffff) != 0) + (off > 0xffff);
+    return made;
+}
+#endif
+
+// Four codes of a word: at once where all stay normal numbers, which is the rule, else by pairs or,
+// for NaN and far groups, one by one.
 __device__ __forceinline__ u32 fold_codes(u32 word, i32 shift, i32 &inexact)
 {
     if (shift == 0) {
@@ -36,6 +55,12 @@ __device__ __forceinline__ u32 fold_codes(u32 word, i32 shift, i32 &inexact)
     if (normal && !nan) {
         return word - u32(shift) * 0x08080808u;
     }
+#if __CUDA_ARCH__ >= 890
+    if (shift < 15 && !nan) {
+        return fold_pair(word & 0xffff, shift, inexact) | fold_pair(word >> 16, shift, inexact)
+                                                              << 16;
+    }
+#endif
     u32 made = 0;
 #pragma unroll
     for (int i = 0; i < 32; i += 8) {

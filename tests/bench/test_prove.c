@@ -29,6 +29,7 @@ static const struct {
     {"emu:h20", "act_quant:m=4099,k=2176,scale_layout=tma", true},
     {"emu:rtx4090", "act_quant:m=3000,k=3072,scale_layout=row", true},
     {"emu:h20", "fold:m=600,k=2080", false},
+    {"emu:a100", "fold:m=600,k=2080", false}, /* has no conversions to e4m3 */
     {"emu:h20", "fold:m=4099,k=7168", true},
     {"emu:h20", ONE_TOKEN, false},
     {"emu:h20", "kv_quant:tokens=70,pages=3,page_size=64," INDEX, false},
