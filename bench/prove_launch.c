@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SPREAD_TILES = 3 };
+enum { SPREAD_TILES = 3, WORKSPACE_UNIT = 256 };
 
 uint64_t prove_ctas(const plan *p)
 {
@@ -45,6 +45,18 @@ static uint64_t tiles_of(const hone_problem *problem, const plan *p)
                       integer_ceil_div(gemm->n, cover->columns) * gemm->batch);
 }
 
+/* The same workspace for each of more CTAs: what comes first is rounded up by one unit at most. */
+static uint64_t spread_bytes(uint64_t bytes, uint64_t from, uint64_t to)
+{
+    return bytes == 0 ? 0 : (bytes / from + 1) * to + WORKSPACE_UNIT;
+}
+
+/* Clusters of a group that part its tiles among them; 1: none do. */
+static uint64_t sharers(const plan *p)
+{
+    return p->estimate.share > 1 ? (uint64_t)p->estimate.share : 1;
+}
+
 /* A persistent grid's CTAs make many tiles each. For a sample they make three: the second and the
  * third go around all that is kept from tile to tile, from a first one and from a later one, and
  * the tiles of a sample stay few. Up to two groups make one less: the grid's last. */
@@ -56,7 +68,8 @@ hone_status prove_spread(const hone_problem *problem, const plan *p, plan **out,
     if (tiles == 0 || l->grid[1] * l->grid[2] != 1) {
         return HONE_OK;
     }
-    const uint64_t ctas = (tiles + SPREAD_TILES - 1) / SPREAD_TILES * (uint64_t)p->cover.ctas;
+    const uint64_t each = SPREAD_TILES * sharers(p); /* of a group */
+    const uint64_t ctas = (tiles + each - 1) / each * (uint64_t)p->cover.ctas;
     if (ctas <= l->grid[0] || ctas > INT32_MAX) {
         return HONE_OK;
     }
@@ -66,6 +79,8 @@ hone_status prove_spread(const hone_problem *problem, const plan *p, plan **out,
     }
     *made = *p;
     made->launches[0].grid[0] = (uint32_t)ctas;
+    made->workspace_bytes = spread_bytes(p->workspace_bytes, l->grid[0], ctas);
+    made->workspace_zeroed = spread_bytes(p->workspace_zeroed, l->grid[0], ctas);
     *out = made;
     return HONE_OK;
 }
@@ -100,9 +115,11 @@ void prove_sample(const hone_problem *problem, const plan *p, size_t wanted, uin
 {
     const uint64_t ctas = p->cover.rows > 0 ? (uint64_t)p->cover.ctas : 1;
     const uint64_t total = groups_of(p), tiles = tiles_of(problem, p);
+    const size_t shared = wanted / (size_t)sharers(p), least = wanted < 2 ? wanted : 2;
     uint64_t groups[PROVE_SAMPLE_MOST];
 
     *len = 0;
+    wanted = shared > least ? shared : least;
     if (total <= wanted) {
         return; /* all of them */
     }

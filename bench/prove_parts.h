@@ -45,8 +45,9 @@ hone_status prove_launch_once(const prove_buffers *b, const module *m, const pla
 enum { PROVE_SAMPLE_MOST = 48 * MANIFEST_MOST_GROUP }; /* CTAs of a sample */
 
 uint64_t prove_ctas(const plan *p);
-/* CTAs of the first launch that are run, whole groups of the plan's cover, `wanted` of them: into
- * `sample` (capacity PROVE_SAMPLE_MOST), *len 0 when that is all. Groups of a cover take tiles in
+/* CTAs of the first launch that are run, whole groups of the plan's cover, `wanted` of them, fewer
+ * but no less than two where clusters share tiles: into `sample` (capacity PROVE_SAMPLE_MOST), *len
+ * 0 when that is all. Groups of a cover take tiles in
  * turn (manifest.h), so that the sample holds the first tile's, the last tile's, and short ones. */
 void prove_sample(const hone_problem *problem, const plan *p, size_t wanted, uint64_t seed,
                   uint64_t *sample, size_t *len);

@@ -49,11 +49,13 @@ static void work_of(const hone_problem *problem, const plan *p, const plan_launc
     perf_work w;
 
     plan_work_frame(p, l, &w);
+    const uint64_t ctas = w.ctas;
     if (kernel != NULL) {
         w.registers = kernel->registers;
         w.shared_bytes += kernel->static_shared_bytes;
     }
     perf_count(counters, scale_of(p, counters), &w);
+    w.ctas = ctas; /* a sample may have been drawn from a larger grid */
     problem_work(problem, &flop, &bytes);
     w.dram_bytes = counters->ctas_run == counters->ctas_total ? w.dram_bytes : bytes;
     *out = w;

@@ -53,6 +53,9 @@
 
 /* A pipeline's first loads and the last stores of a CTA, in latencies of DRAM. */
 #define FILL_LATENCIES 1.5
+/* From a share of a piece in registers to its sum in another CTA: a write, a flag, its look and a
+ * read, of L2. */
+#define SHARE_LATENCIES 2.0
 
 enum { PERF_PARTITIONS = 4, PERF_REGISTER_UNIT = 256, PERF_SHARED_UNIT = 128 };
 
@@ -102,6 +105,12 @@ int perf_occupancy(const gpu *g, const perf_work *work)
     return (int)fit;
 }
 
+/* CTAs that part pieces: each makes one more than its share, of which it does a part. */
+static double share_of(const perf_work *work)
+{
+    return work->share > 1 ? work->share : 1;
+}
+
 static bool multiplies_in_groups(const perf_work *work)
 {
     return work->groups > 0 && work->units > 0;
@@ -121,14 +130,14 @@ static placement place(const gpu *g, const perf_work *work, int occupancy)
     double cluster = work->cluster > 1 ? work->cluster : 1;
     /* Whole clusters only; those that one GPC's odd SM cannot hold are not known. */
     double sms = fmax(1, floor(g->facts.sm_count / cluster) * cluster);
-    double deepest = deepest_of(pieces, ctas, sms);
+    double share = share_of(work), deepest = deepest_of(pieces * share, ctas, sms) / share;
     double resident = fmin(ceil(ctas / sms), occupancy);
     double stages = work->stages > 1 ? work->stages : 1;
     double buffered = work->shared_bytes * (stages - 1) / stages;
 
     return (placement){
         .occupancy = occupancy,
-        .tiles = deepest,
+        .tiles = deepest + (share > 1),
         .busiest = deepest / pieces,
         .resident = resident,
         .waves = fmax(1, pieces / (sms * occupancy)),
@@ -245,7 +254,9 @@ static void fill_terms(const gpu *g, const perf_work *work, const placement *p,
     term[PERF_DRAM] = fmax(bytes / chip_dram, port_ns(p, bytes, g->dram_latency_ns));
     /* Later rounds fill while the other CTAs of the SM work. */
     term[PERF_LAUNCH] =
-        g->launch_ns + FILL_LATENCIES * g->dram_latency_ns * (1 + (rounds - 1) / p->occupancy);
+        g->launch_ns * (work->clears ? 2 : 1) +
+        FILL_LATENCIES * g->dram_latency_ns * (1 + (rounds - 1) / p->occupancy) +
+        (share_of(work) > 1 ? SHARE_LATENCIES * g->dram_latency_ns * L2_LATENCY_SHARE : 0);
 }
 
 /* The p-norm of times goes from their sum (p = 1), for what happens one after the other, towards

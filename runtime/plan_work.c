@@ -45,6 +45,8 @@ void plan_work_frame(const plan *p, const plan_launch *l, perf_work *out)
     };
     if (main) {
         out->tiles = (double)e->tiles;
+        out->share = (int32_t)e->share;
+        out->clears = p->workspace_zeroed > 0;
         out->groups = (int32_t)e->groups;
         out->sets = (int32_t)e->sets;
         out->units = (double)e->units;

@@ -83,6 +83,7 @@ typedef struct plan_estimate {
     int64_t wavefronts;     /* of shared memory, 128 bytes each, the copy engine's too */
     int64_t wave_bytes; /* distinct operand bytes of the tiles that are made at once; 0: unknown */
     int64_t tiles;      /* pieces of work that the grid's CTAs share out; 0: one a CTA */
+    int64_t share;      /* clusters that part their pieces evenly; 0, 1: none does */
     int64_t groups;     /* warpgroups of a CTA that multiply with wgmma */
     int64_t sets;       /* partial sums that each of them keeps in flight */
     int64_t units;      /* in all groups: products waited for and promoted */

@@ -83,6 +83,7 @@ typedef struct manifest_launch {
     X(wavefronts)                                                                                  \
     X(wave_bytes)                                                                                  \
     X(tiles)                                                                                       \
+    X(share)                                                                                       \
     X(groups)                                                                                      \
     X(sets)                                                                                        \
     X(units)                                                                                       \

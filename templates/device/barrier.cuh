@@ -1,5 +1,5 @@
-// barrier.cuh - mbarriers, named barriers, clusters and dependent launches: what sm_90 has to order
-// the parts of a warp-specialised kernel.
+// barrier.cuh - mbarriers, named barriers, clusters, flags and dependent launches: what sm_90 has
+// to order the parts of a warp-specialised kernel.
 //
 // Barriers are named by their shared address (eight bytes, aligned). A wait names the parity of the
 // phase that it waits for: 0 the first; waiting for parity 1 of a fresh barrier returns at once.
@@ -104,6 +104,29 @@ __device__ __forceinline__ float4 cluster_load(u32 address, u32 rank)
                  : "r"(address), "r"(rank)
                  : "memory");
     return x;
+}
+
+// A word of global memory that one CTA sets and another waits for. The thread that raises it tells
+// of all that it saw before, as by a barrier of its CTA.
+__device__ __forceinline__ void flag_raise(u32 *flag)
+{
+    asm volatile("st.release.gpu.global.u32 [%0], 1;" ::"l"(__cvta_generic_to_global(flag))
+                 : "memory");
+}
+
+__device__ __forceinline__ void flag_wait(const u32 *flag)
+{
+    asm volatile("{\n"
+                 ".reg .pred up;\n"
+                 ".reg .u32 seen;\n"
+                 "again:\n"
+                 "ld.acquire.gpu.global.u32 seen, [%0];\n"
+                 "setp.ne.u32 up, seen, 0;\n"
+                 "@up bra come;\n"
+                 "bra again;\n"
+                 "come:\n"
+                 "}" ::"l"(__cvta_generic_to_global(flag))
+                 : "memory");
 }
 
 // The launch before this one in the stream is done and its writes are seen: comes before the first

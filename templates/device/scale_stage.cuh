@@ -81,7 +81,7 @@ template <ScaleShape S, int Threads, int Ahead> struct ScaleReads {
             return *reinterpret_cast<const u32 *>(line + group / 4 * group_stride);
         }
         u32 word = 0;
-#pragma unroll 1 // rare, and registers are scarce
+#pragma unroll 1                                   // rare, and registers are scarce
         for (int g = 0; g < least(4, left); g++) { // batches side by side share words
             word |= read(place(line, group + g)) << 8 * g;
         }
@@ -128,7 +128,7 @@ template <ScaleShape S, int Threads, int Ahead> struct ScaleReads {
     }
 };
 
-// N floats in a row from shared memory, four at a time where they lie so.
+// N floats in a row from shared memory, four or two at a time: they lie at a multiple of as many.
 template <int N> __device__ __forceinline__ void scales_load(float (&to)[N], const float *from)
 {
     if constexpr (N % 4 == 0) {
@@ -136,6 +136,12 @@ template <int N> __device__ __forceinline__ void scales_load(float (&to)[N], con
         for (int i = 0; i < N; i += 4) {
             const float4 x = *reinterpret_cast<const float4 *>(from + i);
             to[i] = x.x, to[i + 1] = x.y, to[i + 2] = x.z, to[i + 3] = x.w;
+        }
+    } else if constexpr (N % 2 == 0) {
+#pragma unroll
+        for (int i = 0; i < N; i += 2) {
+            const float2 x = *reinterpret_cast<const float2 *>(from + i);
+            to[i] = x.x, to[i + 1] = x.y;
         }
     } else {
 #pragma unroll

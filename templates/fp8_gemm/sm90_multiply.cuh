@@ -128,17 +128,21 @@ template <Config C> struct Multiplier {
         RowScales<C> scales;
         scales.load(slot(T::kRowScalesAt, T::RowScales::kBytes), row);
         ring.advance();
+        float lines[kLines];
+        if constexpr (T::kColumnGran != 1 && T::ColumnScales::kGroups == 1) {
+            scales_load(lines, column_slot);
+        }
 #pragma unroll
         for (int u = 0; u < T::kUnits; u++) {
             const int interval = u / (T::kTiles * T::kChunks), tile = u / T::kChunks % T::kTiles;
             const int row_group = interval % RowScales<C>::kGroups;
             const float *from =
                 column_slot + interval % T::ColumnScales::kGroups * T::kColumnScales.lines;
-            float lines[kLines];
             if constexpr (C.sets == 1) {
                 start_unit<C>(part[0], a, b, u);
             }
-            if constexpr (T::kColumnGran != 1) {
+            if (T::kColumnGran != 1 && T::ColumnScales::kGroups > 1 &&
+                u % (T::kTiles * T::kChunks) == 0) {
                 scales_load(lines, from);
             }
             wgmma_wait<0>();

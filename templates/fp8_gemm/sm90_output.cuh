@@ -101,3 +101,66 @@ __device__ __forceinline__ void add_parts(const Sums<C> &sum, const Output<C> &o
         out.store(total, batch, row + i / (T::kWide / 8) * 64, column + i % (T::kWide / 8) * 8);
     }
 }
+
+// Clusters that share tiles: each CTA has room in the workspace for one tile's sums, which it gives
+// to the member that ends the tile, and a flag for each of its warpgroups, 0 until they are there.
+// Members wait for those before them only, which gave before they waited: CTAs begin in order.
+template <Config C> struct Sharing {
+    using T = Tile<C>;
+    static constexpr int kPieces = T::kTiles * T::kWide / 8; // of four sums, of a thread
+    static constexpr int kThreads = T::kGroups * 128;
+    void *workspace;
+
+    // Flags come first, in a multiple of 256 bytes.
+    __device__ __forceinline__ u32 *flag(i32 cta) const
+    {
+        return static_cast<u32 *>(workspace) + cta * T::kGroups + threadIdx.x / 128;
+    }
+
+    __device__ __forceinline__ float4 *sums(i32 cta) const
+    {
+        const i64 flags = (i64(gridDim.x) * T::kGroups * 4 + 255) / 256 * 256;
+        return reinterpret_cast<float4 *>(static_cast<u8 *>(workspace) + flags) +
+               i64(cta) * kPieces * kThreads + threadIdx.x;
+    }
+
+    static __device__ __forceinline__ float (&piece(Sums<C> &sum, int i))[4]
+    {
+        return sum[i / (T::kWide / 8)][i % (T::kWide / 8) / (C.chunk / 8)][i % (C.chunk / 8)];
+    }
+
+    __device__ __forceinline__ void give(Sums<C> &sum) const
+    {
+        float4 *to = sums(i32(blockIdx.x));
+#pragma unroll
+        for (int i = 0; i < kPieces; i++) {
+            const float(&x)[4] = piece(sum, i);
+            to[i * kThreads] = make_float4(x[0], x[1], x[2], x[3]);
+        }
+        named_sync(1 + threadIdx.x / 128, 128);
+        if (threadIdx.x % 128 == 0) {
+            flag_raise(flag(i32(blockIdx.x)));
+        }
+    }
+
+    // Adds what the members before this one, the nearest first, summed of the tile that begins at
+    // the run's K block `begin`.
+    __device__ __forceinline__ void take(Sums<C> &sum, const Schedule<C> &schedule, i32 begin) const
+    {
+        for (i32 who = schedule.member - 1, before = schedule.from; before > begin; who--) {
+            before = schedule.begin_of(who);
+            const i32 cta = i32(blockIdx.x) - (schedule.member - who) * T::kCluster;
+            if (threadIdx.x % 128 == 0) {
+                flag_wait(flag(cta));
+            }
+            named_sync(1 + threadIdx.x / 128, 128);
+            const float4 *from = sums(cta);
+#pragma unroll
+            for (int i = 0; i < kPieces; i++) {
+                const float4 x = from[i * kThreads];
+                float(&to)[4] = piece(sum, i);
+                to[0] += x.x, to[1] += x.y, to[2] += x.z, to[3] += x.w;
+            }
+        }
+    }
+};

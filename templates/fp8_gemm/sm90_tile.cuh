@@ -12,7 +12,8 @@ struct Config {
     int sets;                      // partial sums in flight of a warpgroup
     int stages;                    // K blocks in shared memory
     int pair;    // two CTAs share a load: 1 that of the columns' operand, 2 of the rows', 0 none
-    int split_k; // CTAs that share a tile along K
+    int split_k; // CTAs of a cluster that share a tile along K
+    int share;   // clusters that share their tiles' K blocks evenly (stream-K); 0 and 1: none
     int raster;  // tile rows that CTAs in flight share, for L2
     bool staged; // D through shared memory and the copy engine
     int loader_registers; // of a thread that loads; the others share what is left
@@ -80,24 +81,32 @@ template <Config C> struct Tile {
                   "sets: a block's units alternate");
     static_assert(C.stages >= 2 && C.raster >= 1 && C.residency >= 1, "stages, raster, residency");
     static_assert(C.pair == 0 || C.split_k == 1, "a cluster shares loads or K, not both");
+    static_assert(C.share <= 1 || C.split_k == 1, "K is shared in one way");
     static_assert(C.split_k == 1 || kRows * kColumns * 4 <= kOutputAt,
                   "partial sums lie where stages were");
     static_assert(C.a_gran_k % kInterval == 0 && C.b_gran_k % kInterval == 0,
                   "promotion within one group");
 };
 
-// A tile of D that a cluster makes, and the K blocks that this CTA sums for it.
+// A tile of D that a cluster makes, or the K blocks that this CTA sums for it.
 struct Work {
     i32 batch, row, column; // first element that this CTA makes, in rows and columns
     i32 first, blocks;      // K blocks
 };
 
+// The pieces of work of a cluster: at(first()), and on by step() below `tiles`. Tiles are dealt out
+// one by one; with `share` to runs of clusters, which part all K blocks of theirs evenly.
 template <Config C> struct Schedule {
     using T = Tile<C>;
-    i32 tiles_m, tiles_n, tiles; // of clusters
+    i32 tiles_m, tiles_n;
+    i32 tiles; // of all clusters; with `share`, that this one takes part in
     i32 k_blocks;
     i32 rank; // of this CTA in its cluster
+    // With `share`: the run and the cluster's place in it, the run's K blocks, and of them this
+    // cluster's first and the one after its last.
+    i32 run, member, blocks, from, to;
 
+    static constexpr bool kShares = C.share > 1;
     static constexpr int kTileRows = T::kRows * (C.pair == 1 ? 2 : 1);
     static constexpr int kTileColumns = T::kColumns * (C.pair == 2 ? 2 : 1);
 
@@ -106,37 +115,74 @@ template <Config C> struct Schedule {
     {
         const i32 tiles_m = ceil_div(m, C.swap ? kTileColumns : kTileRows);
         const i32 tiles_n = ceil_div(n, C.swap ? kTileRows : kTileColumns);
-        return {.tiles_m = tiles_m,
-                .tiles_n = tiles_n,
-                .tiles = tiles_m * tiles_n * batch,
-                .k_blocks = ceil_div(k, 128),
-                .rank = T::kCluster > 1 ? i32(cluster_rank()) : 0};
+        Schedule s = {.tiles_m = tiles_m,
+                      .tiles_n = tiles_n,
+                      .tiles = tiles_m * tiles_n * batch,
+                      .k_blocks = ceil_div(k, 128),
+                      .rank = T::kCluster > 1 ? i32(cluster_rank()) : 0};
+        if constexpr (kShares) {
+            const i32 cluster = i32(blockIdx.x) / T::kCluster;
+            s.run = cluster / C.share;
+            s.member = cluster % C.share;
+            s.blocks = ceil_div(s.tiles - s.run, s.runs()) * s.k_blocks;
+            s.from = s.begin_of(s.member);
+            s.to = s.begin_of(s.member + 1);
+            s.tiles = ceil_div(s.to, s.k_blocks) - s.from / s.k_blocks;
+        }
+        return s;
+    }
+
+    static __device__ __forceinline__ i32 runs()
+    {
+        return i32(gridDim.x) / (T::kCluster * C.share);
+    }
+
+    // The first of the run's K blocks that a member sums.
+    __device__ __forceinline__ i32 begin_of(i32 who) const
+    {
+        return i32(i64(blocks) * who / C.share);
     }
 
     __device__ __forceinline__ i32 first() const
     {
-        return i32(blockIdx.x) / T::kCluster;
+        return kShares ? 0 : i32(blockIdx.x) / T::kCluster;
     }
 
     __device__ __forceinline__ i32 step() const
     {
-        return i32(gridDim.x) / T::kCluster;
+        return kShares ? 1 : i32(gridDim.x) / T::kCluster;
+    }
+
+    // A cluster that shares tiles goes through its own from the last to the first: what it sums for
+    // the next member is there before anyone may wait, and it waits itself, if at all, for those
+    // before it, at the end.
+    __device__ __forceinline__ Work at(i32 index) const
+    {
+        if constexpr (kShares) {
+            const i32 tile = (to - 1) / k_blocks - index, begin = tile * k_blocks;
+            Work w = place(run + tile * runs());
+            w.first = max(from - begin, 0);
+            w.blocks = min(to - begin, k_blocks) - w.first;
+            return w;
+        } else {
+            Work w = place(index);
+            const i32 part = C.split_k > 1 ? rank : 0;
+            w.first = i32(i64(k_blocks) * part / C.split_k);
+            w.blocks = i32(i64(k_blocks) * (part + 1) / C.split_k) - w.first;
+            return w;
+        }
     }
 
     // Runs of `raster` tile rows of D go through all columns, so that CTAs in flight share B.
-    __device__ __forceinline__ Work at(i32 index) const
+    __device__ __forceinline__ Work place(i32 index) const
     {
         const i32 b = index / (tiles_m * tiles_n), inside = index % (tiles_m * tiles_n);
-        const i32 run = inside / (C.raster * tiles_n), within = inside % (C.raster * tiles_n);
-        const i32 high = min(C.raster, tiles_m - run * C.raster);
-        const i32 m = run * C.raster + within % high, n = within / high;
-        const i32 part = C.split_k > 1 ? rank : 0;
-        const i32 first = i32(i64(k_blocks) * part / C.split_k);
+        const i32 band = inside / (C.raster * tiles_n), within = inside % (C.raster * tiles_n);
+        const i32 high = min(C.raster, tiles_m - band * C.raster);
+        const i32 m = band * C.raster + within % high, n = within / high;
         return {.batch = b,
                 .row = (C.swap ? n : m) * kTileRows + (C.pair == 1 ? rank * T::kRows : 0),
-                .column = (C.swap ? m : n) * kTileColumns + (C.pair == 2 ? rank * T::kColumns : 0),
-                .first = first,
-                .blocks = i32(i64(k_blocks) * (part + 1) / C.split_k) - first};
+                .column = (C.swap ? m : n) * kTileColumns + (C.pair == 2 ? rank * T::kColumns : 0)};
     }
 };
 

@@ -15,12 +15,21 @@
 
 template <Config C>
 __device__ __forceinline__ void multiply_all(Multiplier<C> line, const Schedule<C> &schedule,
-                                             const Output<C> &out)
+                                             const Output<C> &out, const Sharing<C> &sharing)
 {
     for (i32 i = schedule.first(); i < schedule.tiles; i += schedule.step()) {
         const Work w = schedule.at(i);
         Sums<C> sum = {};
         line.tile(sum, w.blocks);
+        if constexpr (Schedule<C>::kShares) {
+            if (w.first + w.blocks < schedule.k_blocks) {
+                sharing.give(sum);
+                continue;
+            }
+            if (w.first > 0) {
+                sharing.take(sum, schedule, schedule.from - w.first);
+            }
+        }
         if constexpr (C.split_k > 1) {
             add_parts<C>(sum, out, line.ring.base, w.batch, w.row + line.row,
                          w.column + line.column);
@@ -54,7 +63,7 @@ __global__ void __launch_bounds__(Tile<C>::kThreads, C.residency)
                         const void *__restrict__ b_scale, void *d, i32 m, i32 n, i32 k, i32 batch,
                         i64 d_row, i64 d_batch, i64 a_scale_row, i64 a_scale_group,
                         i64 a_scale_batch, i64 a_first_group, i64 b_scale_row, i64 b_scale_group,
-                        i64 b_scale_batch)
+                        i64 b_scale_batch, void *workspace)
 {
     using T = Tile<C>;
     extern __shared__ __align__(1024) u8 shared[];
@@ -76,7 +85,6 @@ __global__ void __launch_bounds__(Tile<C>::kThreads, C.residency)
         if constexpr (T::kMoves) {
             registers_lower<C.loader_registers>();
         }
-        const Schedule<C> schedule = Schedule<C>::make(m, n, k, batch);
         const ScaleSource of_a = {a_scale,       a_scale_row, a_scale_group,          a_scale_batch,
                                   a_first_group, m,           ceil_div(k, C.a_gran_k)};
         const ScaleSource of_b = {b_scale, b_scale_row, b_scale_group,          b_scale_batch,
@@ -85,12 +93,15 @@ __global__ void __launch_bounds__(Tile<C>::kThreads, C.residency)
         constexpr int kOfRows = T::kRowGran == 1 ? 64 : 32; // threads
         if (thread >= 32 + kOfRows) {
             load_scales<C, T::kColumnScales, 96 - kOfRows, T::kColumnScalesAt>(
-                {base}, schedule, C.swap ? of_a : of_b, shared, thread - 32 - kOfRows);
+                {base}, Schedule<C>::make(m, n, k, batch), C.swap ? of_a : of_b, shared,
+                thread - 32 - kOfRows);
         } else if (thread >= 32) {
             load_scales<C, T::kRowScales, kOfRows, T::kRowScalesAt>(
-                {base}, schedule, C.swap ? of_b : of_a, shared, thread - 32);
+                {base}, Schedule<C>::make(m, n, k, batch), C.swap ? of_b : of_a, shared,
+                thread - 32);
         } else if (threadIdx.x % 32 == 0) {
-            load_operands<C>({base}, schedule, C.swap ? &b_map : &a_map, C.swap ? &a_map : &b_map);
+            load_operands<C>({base}, Schedule<C>::make(m, n, k, batch), C.swap ? &b_map : &a_map,
+                             C.swap ? &a_map : &b_map);
         }
         __syncwarp();
         if constexpr (C.split_k > 1) {
@@ -110,7 +121,7 @@ __global__ void __launch_bounds__(Tile<C>::kThreads, C.residency)
                                m,
                                n,
                                base + T::kOutputAt + group * T::kTiles * Output<C>::Staged::kBytes};
-        multiply_all<C>({{base}, shared, row, column}, schedule, out);
+        multiply_all<C>({{base}, shared, row, column}, schedule, out, {workspace});
     }
     if constexpr (T::kCluster > 1) {
         cluster_sync(); // no CTA ends while another reads its memory or arrives on its barriers

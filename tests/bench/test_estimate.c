@@ -11,6 +11,10 @@
 /* The best config by the model, of one template, or a pinned one. */
 #define MMA_SYNC "fp8_gemm/mma_sync"
 #define SCALED   "fp8_gemm/sm120_block_scale"
+#define WGMMA    "fp8_gemm/sm90_wgmma"
+#define PERSISTENT(share)                                                                          \
+    "swap=0 block_m=128 block_n=192 row_groups=2 column_groups=1 chunks=2 sets=2 stages=4 pair=0 " \
+    "split_k=1 share=" #share " raster=8 staged=0 loader_registers=56 residency=1 idle=1"
 static const struct {
     const char *device, *problem, *template, *config;
 } kernels[] = {
@@ -36,6 +40,10 @@ static const struct {
      SCALED,
      "swap=0 block_m=64 block_n=64 block_k=128 warps_r=2 warps_c=2 stages=3 split_k=1 raster=8 "
      "residency=1"},
+    /* Persistent grids, whose samples are drawn from larger ones: 176 tiles on 78 SMs, alone and
+     * shared. */
+    {"emu:h20", "fp8_gemm:m=2048,n=2112,k=384,recipe=f32-1x32-128x128", WGMMA, PERSISTENT(1)},
+    {"emu:h20", "fp8_gemm:m=2048,n=2112,k=384,recipe=f32-1x32-128x128", WGMMA, PERSISTENT(3)},
 };
 
 /* Of the time; of a pipe's own, where it takes a quarter of the time or more: ptxas drops

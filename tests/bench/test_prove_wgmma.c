@@ -6,10 +6,16 @@
 #include <check.h>
 
 #define TEMPLATE "fp8_gemm/sm90_wgmma"
-#define CONFIG(swap, m, n, rows, columns, chunks, sets, stages, pair, split, staged, idle)         \
+#define ANY(swap, m, n, rows, columns, chunks, sets, queue, stages, pair, split, share, loader,    \
+            staged, idle)                                                                          \
     "swap=" #swap " block_m=" #m " block_n=" #n " row_groups=" #rows " column_groups=" #columns    \
-    " chunks=" #chunks " sets=" #sets " stages=" #stages " pair=" #pair " split_k=" #split         \
-    " raster=8 staged=" #staged " loader_registers=40 residency=1 idle=" #idle
+    " chunks=" #chunks " sets=" #sets " queue=" #queue " stages=" #stages " pair=" #pair           \
+    " split_k=" #split " share=" #share " raster=8 staged=" #staged " loader_registers=" #loader   \
+    " residency=1 idle=" #idle
+#define CONFIG(swap, m, n, rows, columns, chunks, sets, stages, pair, split, staged, idle)         \
+    ANY(swap, m, n, rows, columns, chunks, sets, 1, stages, pair, split, 1, 40, staged, idle)
+#define SHARED(swap, m, n, rows, columns, chunks, sets, stages, pair, share, loader, staged)       \
+    ANY(swap, m, n, rows, columns, chunks, sets, 1, stages, pair, 1, share, loader, staged, 1)
 
 /* m, n and k with tails: n a multiple of 8, k one of 16 */
 #define SPREAD(sizes) "fp8_gemm:" sizes ",k=384,recipe=f32-1x128-128x128"
@@ -32,9 +38,9 @@ static const struct {
     {"fp8_gemm:m=7,n=328,k=2064,recipe=f32-1x128-128x128,accumulate=1",
      CONFIG(1, 8, 128, 2, 1, 1, 1, 8, 0, 4, 0, 0)},
     {SHAPE "ue8m0-1x32-32x32", CONFIG(0, 128, 128, 2, 1, 1, 2, 4, 0, 1, 1, 1)},
-    {SHAPE "f32-1x32-32x32", CONFIG(0, 128, 192, 2, 1, 2, 2, 3, 0, 1, 1, 1)},
+    {SHAPE "f32-1x32-32x32", SHARED(0, 128, 192, 2, 1, 2, 2, 3, 0, 1, 56, 1)},
     {SHAPE "ue8m0-1x32-32x32", CONFIG(0, 64, 256, 1, 2, 1, 2, 3, 0, 1, 1, 1)},
-    {SHAPE "f32-1x32-128x128", CONFIG(0, 128, 128, 2, 1, 1, 2, 4, 0, 1, 0, 1)},
+    {SHAPE "f32-1x32-128x128", SHARED(0, 128, 128, 2, 1, 1, 2, 4, 0, 1, 56, 0)},
     {SHAPE "f32-1x128-32x32", CONFIG(0, 128, 128, 2, 1, 1, 2, 4, 0, 1, 1, 1)},
     {SHAPE "ue8m0-1x32-1x32,out=f32", CONFIG(1, 64, 128, 2, 1, 1, 2, 3, 0, 1, 1, 1)},
     {SHAPE "ue8m0-1x32-1x32", CONFIG(1, 24, 64, 1, 1, 1, 2, 3, 0, 1, 0, 1)},
@@ -55,6 +61,20 @@ static const struct {
     {SPREAD("m=2048,n=2176"), CONFIG(0, 128, 128, 2, 1, 1, 1, 4, 0, 1, 1, 1)},
     {SPREAD("m=2176,n=1920"), CONFIG(0, 128, 128, 2, 1, 1, 1, 4, 0, 1, 1, 1)},
     {SPREAD("m=2041,n=4080"), CONFIG(0, 128, 128, 2, 1, 1, 1, 4, 1, 1, 0, 1)},
+    /* two products queued, of all that a set may be */
+    {SHAPE "ue8m0-1x32-32x32", ANY(0, 128, 128, 2, 1, 1, 2, 2, 4, 0, 1, 1, 40, 1, 1)},
+    {SHAPE "f32-1x128-128x128", ANY(0, 128, 192, 2, 1, 2, 2, 2, 3, 1, 1, 1, 40, 1, 1)},
+    {SHAPE "ue8m0-1x32-1x32", ANY(1, 24, 64, 1, 1, 1, 2, 2, 3, 0, 1, 1, 40, 0, 1)},
+    /* tiles that CTAs share: one among three, three among twelve, among pairs, many among few */
+    {SHAPE "f32-1x128-128x128", SHARED(0, 128, 128, 2, 1, 1, 1, 4, 0, 3, 56, 1)},
+    {"fp8_gemm:m=70,n=280,k=2064,recipe=f32-1x128-128x128",
+     SHARED(0, 64, 64, 1, 1, 1, 1, 4, 0, 12, 40, 1)},
+    {"fp8_gemm:m=200,n=328,k=656,recipe=ue8m0-1x32-32x32,out=f32,accumulate=1",
+     SHARED(0, 128, 128, 2, 1, 1, 2, 3, 1, 6, 56, 0)},
+    {"fp8_gemm:m=16,n=1032,k=2064,recipe=ue8m0-1x32-32x32",
+     SHARED(1, 16, 128, 2, 1, 1, 2, 4, 2, 3, 56, 0)},
+    {"fp8_gemm:m=2048,n=2112,k=384,recipe=f32-1x32-128x128",
+     SHARED(0, 128, 192, 2, 1, 2, 2, 4, 1, 3, 56, 0)},
 };
 
 START_TEST(a_config_is_proved)
@@ -76,6 +96,9 @@ END_TEST
 #define SPLIT    9
 #define TURNED   6
 #define TWO_SETS 11
+#define QUEUED   27
+#define SHARES   31
+#define SHARES_2 32
 #define SPREAD_2 23 /* so many groups make one tile less */
 #define SPREAD_1 24
 #define SPREAD_0 25
@@ -105,6 +128,23 @@ static const struct {
      "cluster_load(mine + i * T::kGroups * 128 * 16, 0)"},
     {"parts are read before they are there", SPLIT, "    cluster_sync();\n    const i32 rank",
      "    const i32 rank"},
+    {"a queued product is not waited for", QUEUED, "wgmma_wait<1>();", "wgmma_wait<2>();"},
+    {"a queued product overwrites what is added up", QUEUED, "start_unit<C>(part[(u + 1) % 2], a",
+     "start_unit<C>(part[u % 2], a"},
+    {"a shared tile's sums are read before they are there", SHARES,
+     "                flag_wait(flag(cta));\n", ""},
+    {"the flag is up before the sums are there", SHARES,
+     "        named_sync(1 + threadIdx.x / 128, 128);\n        if (threadIdx.x % 128 == 0) {\n"
+     "            flag_raise(",
+     "        if (threadIdx.x % 128 == 0) {\n            flag_raise("},
+    {"the sums of a tile's end are given away too", SHARES,
+     "w.first + w.blocks < schedule.k_blocks", "w.first + w.blocks <= schedule.k_blocks"},
+    {"only the nearest member's sums are added", SHARES, "before > begin; who--",
+     "before == schedule.from && before > begin; who--"},
+    {"a member begins a block late", SHARES, "s.from = s.begin_of(s.member);",
+     "s.from = s.begin_of(s.member) + (s.member == 3);"},
+    {"the other CTA's sums of a pair", SHARES_2, "(schedule.member - who) * T::kCluster",
+     "(schedule.member - who)"},
     {"a turned tile's row bound", TURNED, "if (r < n && c < m)", "if (r < m && c < n)"},
     {"the last tile is left out", SPREAD_2, ".tiles = tiles_m * tiles_n * batch,",
      ".tiles = tiles_m * tiles_n * batch - 1,"},

@@ -28,10 +28,10 @@ const static_case static_cases[] = {
     PER_128("f32-1x128-1x128", "", 56),
     PER_128("f32-1x128-1x128", ",out=f32", 56),
     PER_128("f32-1x128-1x128", ",out=f32,accumulate=1", 56),
-    PER_32("f32-1x32-32x32", 2, 40, 40),
+    PER_32("f32-1x32-32x32", 2, 56, 56),
     PER_32("ue8m0-1x32-32x32", 2, 40, 40),
-    PER_32("f32-1x32-128x128", 1, 56, 56),
-    PER_32("ue8m0-1x32-128x128", 1, 56, 56),
+    PER_32("f32-1x32-128x128", 2, 56, 56),
+    PER_32("ue8m0-1x32-128x128", 2, 40, 40),
     PER_32("f32-1x32-1x32", 1, 88, 88),
     PER_32("ue8m0-1x32-1x32", 1, 56, 56),
     PER_32("f32-1x128-1x32", 1, 88, 88),
@@ -53,7 +53,7 @@ static hone_status make_plan(const static_case *c, const manifest *m, char confi
     /* Tiles of f32 leave no room to be staged beside four stages. */
     snprintf(config_text, 400,
              "swap=0 block_m=%d block_n=%d row_groups=2 column_groups=1 chunks=%d sets=%d stages=4 "
-             "pair=0 split_k=1 raster=8 staged=%d loader_registers=%d residency=1 idle=1",
+             "pair=0 split_k=1 share=1 raster=8 staged=%d loader_registers=%d residency=1 idle=1",
              c->rows, c->columns, c->chunks, c->sets, c->more[0] == '\0', c->loader_registers);
     TRY(gpu_find("h200", &g, error));
     TRY(hone_problem_parse(text, &problem, error));
