@@ -194,9 +194,10 @@ static double clocks_of(const double macs[GPU_MMA_KINDS], const double rates[GPU
 
 /* Clocks that one warpgroup takes for a unit while the SM's others take turns with it: the
  * products, the wait, the promotion; with two sets the promotion of one runs beside the products of
- * the other. A group's four warps are on the four sub-partitions, so that instructions count there.
- * Others stretch a promotion by their share of the issue slots, which is where the quadratic comes
- * from.
+ * the other, and where both are queued two units take one round and one promotion, if not the time
+ * of their products. A group's four warps are on the four sub-partitions, so that instructions
+ * count there. Others stretch a promotion by their share of the issue slots, which is where the
+ * quadratic comes from.
  *
  * Against the cycle-by-cycle simulation in per32.md 3 (m64n128k32, one set, two groups, latencies
  * 20, 40, 80): 210, 229 and 272 clocks there, 216, 233 and 268 here. */
@@ -205,6 +206,9 @@ static double unit_clocks(const perf_work *work, double products, double instruc
 {
     double alone = CLOCKS_ALONE * instructions, round = products + PRODUCT_LATENCY;
 
+    if (work->sets >= 2 && work->queue >= 2) {
+        return fmax(products, (round + alone) / 2);
+    }
     if (work->sets >= 2) {
         return fmax(round, alone);
     }

@@ -31,6 +31,7 @@ typedef struct perf_work {
     int32_t shared_bytes; /* of a CTA, static and dynamic */
     int32_t stages;       /* of the software pipeline; 1 when none */
     int32_t groups, sets; /* warpgroups of a CTA that multiply, partial sums each keeps in flight */
+    int32_t queue;        /* of them started before one is waited for; 0 and 1: one */
     double units;         /* in all groups: products waited for and promoted; 0: unknown */
     double epilogue_warp; /* of warp_instructions: those with no product in flight */
     double tensor_macs[GPU_MMA_KINDS];             /* by mma.sync */

@@ -15,12 +15,16 @@
 /* A climb starts from the best of so many of a template, looks beside so many of them at most, and
  * leaves out those that differ in less than so many parameters from one before, unless they are the
  * best. */
-enum { CLIMB_POOL = 256, CLIMB_STEPS = 64, CLIMB_APART = 3 };
+enum { CLIMB_POOL = 256, CLIMB_STEPS = 96, CLIMB_APART = 3 };
+/* One in so many looks is a draw: a draw costs as much as ten neighbours. */
+enum { SAMPLE_SHARE = 3 };
 
-/* The best so far, sorted. */
+/* The best so far, sorted. Distinct: of choices with one time only the first is kept; they mostly
+ * differ in what makes no difference. */
 typedef struct best_list {
     default_choice *items;
     size_t capacity, len;
+    bool distinct;
 } best_list;
 
 typedef struct ranking {
@@ -56,6 +60,13 @@ static void insert(best_list *l, const default_choice *choice)
     }
     if (at == l->capacity || (at > 0 && order == 0)) {
         return; /* worse than all that are kept, or drawn twice */
+    }
+    if (l->distinct && at > 0 && l->items[at - 1].ns == choice->ns) {
+        return;
+    }
+    if (l->distinct && at < l->len && l->items[at].ns == choice->ns) {
+        l->items[at] = *choice;
+        return;
     }
     size_t moved = (l->len < l->capacity ? l->len : l->capacity - 1) - at;
     memmove(&l->items[at + 1], &l->items[at], moved * sizeof *l->items);
@@ -264,8 +275,8 @@ static hone_status rank_template(ranking *r, const manifest *m, uint64_t budget,
     if (small) {
         TRY(consider_all(r, m, s, error));
     } else {
-        TRY(consider_sample(r, m, s, budget / 2, error));
-        TRY(climb(r, m, budget / 2, error));
+        TRY(consider_sample(r, m, s, budget / SAMPLE_SHARE, error));
+        TRY(climb(r, m, budget - budget / SAMPLE_SHARE, error));
     }
 done:
     space_close(s);
@@ -284,6 +295,7 @@ hone_status default_rank(const templates *t, const hone_problem *problem, const 
     }
     TRY(open_list(&r.all, capacity, error));
     TRY(open_list(&r.pool, CLIMB_POOL, error));
+    r.pool.distinct = true;
     r.scratch = malloc(sizeof *r.scratch);
     if (r.scratch == NULL) {
         status = status_set(error, HONE_NO_MEMORY, NULL, 0, "a plan");

@@ -49,6 +49,7 @@ void plan_work_frame(const plan *p, const plan_launch *l, perf_work *out)
         out->clears = p->workspace_zeroed > 0;
         out->groups = (int32_t)e->groups;
         out->sets = (int32_t)e->sets;
+        out->queue = (int32_t)e->queue;
         out->units = (double)e->units;
         out->wave_bytes = (double)e->wave_bytes;
         out->epilogue_warp = (double)e->epilogue;

@@ -86,6 +86,7 @@ typedef struct plan_estimate {
     int64_t share;      /* clusters that part their pieces evenly; 0, 1: none does */
     int64_t groups;     /* warpgroups of a CTA that multiply with wgmma */
     int64_t sets;       /* partial sums that each of them keeps in flight */
+    int64_t queue;      /* of them started before one is waited for; 0 and 1: one */
     int64_t units;      /* in all groups: products waited for and promoted */
     int64_t epilogue;   /* of `instructions`: those with no product in flight */
     int64_t stages;     /* depth of the software pipeline (`pipeline:`); 1 when silent */

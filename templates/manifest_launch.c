@@ -214,8 +214,8 @@ static void check_cluster(const manifest_launch *launch, const manifest_values *
 }
 
 hone_status manifest_launch_geometry(const manifest *m, const manifest_launch *launch,
-                                     manifest_values *values, manifest_geometry *out,
-                                     hone_error *error)
+                                     unsigned parts, manifest_values *values,
+                                     manifest_geometry *out, hone_error *error)
 {
     hone_status status = HONE_OK;
     int64_t active = 1, shared = 0, dependent = 0;
@@ -228,16 +228,24 @@ hone_status manifest_launch_geometry(const manifest *m, const manifest_launch *l
     if (!out->active) {
         goto done;
     }
-    TRY(extent(m, launch->grid, 0, values, out->grid, out, error));
-    TRY(extent(m, launch->block, 1, values, out->block, out, error));
-    TRY(extent(m, launch->cluster, 2, values, out->cluster, out, error));
+    if ((parts & MANIFEST_GEOMETRY_GRID) != 0) {
+        TRY(extent(m, launch->grid, 0, values, out->grid, out, error));
+        TRY(extent(m, launch->cluster, 2, values, out->cluster, out, error));
+        TRY(manifest_value(m, &launch->dependent, values, 0, &dependent, error));
+        out->dependent = dependent != 0;
+    }
+    if ((parts & MANIFEST_GEOMETRY_BLOCK) != 0) {
+        TRY(extent(m, launch->block, 1, values, out->block, out, error));
+    }
     if (!out->fits) {
         goto done;
     }
-    TRY(manifest_value(m, &launch->dependent, values, 0, &dependent, error));
-    out->dependent = dependent != 0;
-    check_cluster(launch, values, out);
-    TRY(manifest_value(m, &launch->shared, values, 0, &shared, error));
+    if ((parts & MANIFEST_GEOMETRY_GRID) != 0) {
+        check_cluster(launch, values, out);
+    }
+    if ((parts & MANIFEST_GEOMETRY_SHARED) != 0) {
+        TRY(manifest_value(m, &launch->shared, values, 0, &shared, error));
+    }
     if (out->fits && (shared < 0 || shared > most_shared)) {
         out->fits = false;
         snprintf(out->why, sizeof out->why, "%lld bytes of shared memory, outside 0..%lld",

@@ -86,6 +86,7 @@ typedef struct manifest_launch {
     X(share)                                                                                       \
     X(groups)                                                                                      \
     X(sets)                                                                                        \
+    X(queue)                                                                                       \
     X(units)                                                                                       \
     X(epilogue)
 
@@ -127,7 +128,16 @@ hone_status manifest_set(const manifest *m, const config *c, manifest_values *va
 hone_status manifest_value(const manifest *m, const manifest_formula *f, manifest_values *values,
                            int64_t standard, int64_t *out, hone_error *error);
 
-/* Whether a launch takes place, and fits the device: grid, block, cluster and shared memory. */
+/* What of a launch is looked at: grid and cluster, block, shared memory. */
+enum {
+    MANIFEST_GEOMETRY_GRID = 1,
+    MANIFEST_GEOMETRY_BLOCK = 2,
+    MANIFEST_GEOMETRY_SHARED = 4,
+    MANIFEST_GEOMETRY_ALL = 7
+};
+
+/* Whether a launch takes place, and fits the device in the parts that were asked for; others are 0.
+ */
 typedef struct manifest_geometry {
     bool active, fits, dependent;
     uint32_t grid[3], block[3], cluster[3];
@@ -143,8 +153,8 @@ uint32_t manifest_map_params(const manifest_map *map);
 /* Whether a map that broke no rule describes more than `bytes` from the operand's beginning. */
 bool manifest_map_reaches_past(const plan_map *map, uint64_t bytes);
 hone_status manifest_launch_geometry(const manifest *m, const manifest_launch *launch,
-                                     manifest_values *values, manifest_geometry *out,
-                                     hone_error *error);
+                                     unsigned parts, manifest_values *values,
+                                     manifest_geometry *out, hone_error *error);
 
 /* ---- Reading. ------------------------------------------------------------------------------- */
 

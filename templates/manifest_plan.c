@@ -131,7 +131,7 @@ static hone_status plan_launch_of(const manifest *m, const manifest_launch *laun
     manifest_geometry g = {0};
     plan_launch *to = &out->launches[out->launches_len];
 
-    TRY(manifest_launch_geometry(m, launch, values, &g, error));
+    TRY(manifest_launch_geometry(m, launch, MANIFEST_GEOMETRY_ALL, values, &g, error));
     if (!g.active) {
         goto done;
     }

@@ -53,14 +53,27 @@ done:
     return status;
 }
 
-static uint32_t launch_params(const manifest_launch *launch)
-{
-    uint32_t params = launch->when.params | launch->shared.params | launch->dependent.params;
+/* What a launch's geometry is checked for, each part as soon as what it hangs on is bound. */
+static const struct {
+    unsigned parts;
+    const char *why;
+} geometry[] = {
+    {MANIFEST_GEOMETRY_GRID, "grid or cluster past the device's limits"},
+    {MANIFEST_GEOMETRY_BLOCK, "block past the device's limits"},
+    {MANIFEST_GEOMETRY_SHARED, "shared memory past the device's limits"},
+};
 
-    for (int i = 0; i < 3; i++) {
-        params |= launch->grid[i].params | launch->block[i].params | launch->cluster[i].params;
+static uint32_t launch_params(const manifest_launch *launch, unsigned parts)
+{
+    uint32_t params = launch->when.params;
+
+    for (int i = 0; i < 3 && (parts & MANIFEST_GEOMETRY_GRID) != 0; i++) {
+        params |= launch->grid[i].params | launch->cluster[i].params | launch->dependent.params;
     }
-    return params;
+    for (int i = 0; i < 3 && (parts & MANIFEST_GEOMETRY_BLOCK) != 0; i++) {
+        params |= launch->block[i].params;
+    }
+    return (parts & MANIFEST_GEOMETRY_SHARED) != 0 ? params | launch->shared.params : params;
 }
 
 /* A map of a launch that does not take place is not asked. */
@@ -80,9 +93,12 @@ static void add_launches(space *s)
     for (uint32_t i = 0; i < s->m->launches_len; i++) {
         const manifest_launch *launch = &s->m->launches[i];
         add_maps(s, launch);
-        s->checks[s->checks_len] = (space_check){.params = launch_params(launch), .launch = launch};
-        s->reasons[s->checks_len++] = (space_reason){
-            "grid, block, cluster or shared memory past the device's limits", launch->line, 0};
+        for (size_t g = 0; g < ARRAY_LEN(geometry); g++) {
+            const unsigned parts = geometry[g].parts;
+            s->checks[s->checks_len] = (space_check){
+                .params = launch_params(launch, parts), .launch = launch, .parts = parts};
+            s->reasons[s->checks_len++] = (space_reason){geometry[g].why, launch->line, 0};
+        }
     }
 }
 
@@ -96,7 +112,7 @@ static hone_status launch_holds(const space *s, const space_check *c, manifest_v
     int64_t active = 1;
 
     if (c->map == NULL) {
-        TRY(manifest_launch_geometry(s->m, c->launch, values, &g, error));
+        TRY(manifest_launch_geometry(s->m, c->launch, c->parts, values, &g, error));
         *holds = g.fits;
         goto done;
     }

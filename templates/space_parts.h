@@ -11,16 +11,17 @@ typedef struct space_set {
     uint64_t bits[SPACE_SET_WORDS];
 } space_set;
 
-#define SPACE_MAX_CHECKS (MANIFEST_MAX_RULES + MANIFEST_MAX_LAUNCHES * (1 + MANIFEST_MAX_MAPS))
+#define SPACE_MAX_CHECKS (MANIFEST_MAX_RULES + MANIFEST_MAX_LAUNCHES * (3 + MANIFEST_MAX_MAPS))
 
-/* A `require`, a launch that must fit the device, or a tensor map of one. Its number is its row of
- * the reasons. */
+/* A `require`, a part of a launch that must fit the device, or a tensor map of one. Its number is
+ * its row of the reasons. */
 typedef struct space_check {
     uint32_t params;               /* that it depends on */
     uint64_t lets;                 /* that it needs */
     expression *e;                 /* folded with problem and device; NULL for a launch */
     const manifest_launch *launch; /* NULL for a rule */
     const manifest_map *map;       /* NULL for a rule, and for the launch as such */
+    unsigned parts;                /* of the launch's geometry */
 } space_check;
 
 /* A rule over two parameters: which values of the later one go with each value of the earlier one.

@@ -114,10 +114,24 @@ template <Config C> struct Multiplier {
         }
     }
 
+    // The products after unit u's: of this stage, or the first ones of the next unless there is
+    // none.
+    template <bool Last>
+    __device__ __forceinline__ void start_next(Part<C> (&part)[C.sets], u64 a, u64 b, int u) const
+    {
+        if (u + 1 < T::kUnits) {
+            start_unit<C>(part[(u + 1) % 2], a, b, u + 1);
+        } else if (!Last) {
+            barrier_wait<false>(ring.full(), ring.parity);
+            start_unit<C>(part[0], rows(), columns(), 0);
+        }
+    }
+
     // One stage. With two sets the products of unit u + 1 run while unit u is added up, also from
     // stage to stage: its first unit is started already, and unless it is the last, the next
-    // stage's is started here. A group that runs on over the end of the loop's body must be the
-    // only one (wait 0), or ptxas makes all wgmma wait.
+    // stage's is started here. They start when unit u is done, or with a queue of two before, so
+    // that the tensor core goes on at once. A group that runs on over the end of the loop's body
+    // must be the only one (wait 0), or ptxas makes all wgmma wait.
     template <bool Last>
     __device__ __forceinline__ void stage(Sums<C> &sum, Part<C> (&part)[C.sets])
     {
@@ -145,15 +159,18 @@ template <Config C> struct Multiplier {
                 u % (T::kTiles * T::kChunks) == 0) {
                 scales_load(lines, from);
             }
-            wgmma_wait<0>();
+            const bool early = C.queue == 2 && u > 0, more = u + 1 < T::kUnits || !Last;
+            if (early) {
+                start_next<Last>(part, a, b, u);
+            }
+            if (early && more) {
+                wgmma_wait<1>();
+            } else {
+                wgmma_wait<0>();
+            }
             wgmma_hold(part[u % C.sets]);
-            if constexpr (C.sets == 2) {
-                if (u + 1 < T::kUnits) {
-                    start_unit<C>(part[(u + 1) % 2], a, b, u + 1);
-                } else if (!Last) {
-                    barrier_wait<false>(ring.full(), ring.parity);
-                    start_unit<C>(part[0], rows(), columns(), 0);
-                }
+            if (C.sets == 2 && !early) {
+                start_next<Last>(part, a, b, u);
             }
             if (u + 1 == T::kUnits && T::kColumnGran != 1) {
                 release(empty);

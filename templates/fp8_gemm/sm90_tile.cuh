@@ -10,6 +10,7 @@ struct Config {
     int row_groups, column_groups; // warpgroups that multiply, along rows and columns
     int chunk;                     // columns of one wgmma
     int sets;                      // partial sums in flight of a warpgroup
+    int queue;                     // of them started before one is waited for; 0, 1: one, or two
     int stages;                    // K blocks in shared memory
     int pair;    // two CTAs share a load: 1 that of the columns' operand, 2 of the rows', 0 none
     int split_k; // CTAs of a cluster that share a tile along K
@@ -79,6 +80,7 @@ template <Config C> struct Tile {
                   "chunk: divides a warpgroup's columns, 8 to 256");
     static_assert(C.sets == 1 || (C.sets == 2 && kUnits % 2 == 0),
                   "sets: a block's units alternate");
+    static_assert(C.queue <= 1 || (C.queue == 2 && C.sets == 2), "queue: at most the sets");
     static_assert(C.stages >= 2 && C.raster >= 1 && C.residency >= 1, "stages, raster, residency");
     static_assert(C.pair == 0 || C.split_k == 1, "a cluster shares loads or K, not both");
     static_assert(C.share <= 1 || C.split_k == 1, "K is shared in one way");

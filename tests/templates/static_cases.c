@@ -52,8 +52,9 @@ static hone_status make_plan(const static_case *c, const manifest *m, char confi
     snprintf(text, sizeof text, "fp8_gemm:m=4096,n=7168,k=2048,recipe=%s%s", c->recipe, c->more);
     /* Tiles of f32 leave no room to be staged beside four stages. */
     snprintf(config_text, 400,
-             "swap=0 block_m=%d block_n=%d row_groups=2 column_groups=1 chunks=%d sets=%d stages=4 "
-             "pair=0 split_k=1 share=1 raster=8 staged=%d loader_registers=%d residency=1 idle=1",
+             "swap=0 block_m=%d block_n=%d row_groups=2 column_groups=1 chunks=%d sets=%d queue=1 "
+             "stages=4 pair=0 split_k=1 share=1 raster=8 staged=%d loader_registers=%d residency=1 "
+             "idle=1",
              c->rows, c->columns, c->chunks, c->sets, c->more[0] == '\0', c->loader_registers);
     TRY(gpu_find("h200", &g, error));
     TRY(hone_problem_parse(text, &problem, error));
