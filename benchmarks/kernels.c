@@ -2,7 +2,7 @@
  * shape of two models: promotion every 32 of K beside every 128.
  *
  * Each figure is that of the analytical default (runtime/default.h): nothing is compiled, and every
- * time is modelled. With --table it prints the whole table. */
+ * time is modelled. With --table it prints the whole table, then the rows. */
 #include "bench/roofline.h"
 #include "benchmarks/rows.h"
 #include "core/problem.h"
@@ -44,6 +44,8 @@ typedef struct figure {
 
 typedef struct summary {
     double worst[RECIPES];     /* share of per-128's speed, LARGE rows and more */
+    char slowest[RECIPES][64]; /* the shape of that */
+    size_t holding[RECIPES];   /* shapes at the bar or above */
     double log_left[RECIPES];  /* the same, logarithms, summed */
     double log_share[RECIPES]; /* of the roof */
     size_t len;
@@ -124,18 +126,25 @@ static void print_figure(const llm_problem *p, const figure *f)
            perf_bound_name(f->choice[BY_32].bound), perf_bound_name(f->choice[ONE_SCALE].bound));
 }
 
-static void add_figure(summary *s, const figure *f)
+static void add_figure(summary *s, const hone_fp8_gemm *p, const figure *f,
+                       const double bars[RECIPES])
 {
     for (int i = 0; i < RECIPES; i++) {
         double left = speed_left(f, i);
-        s->worst[i] = s->len == 0 || left < s->worst[i] ? left : s->worst[i];
+        if (s->len == 0 || left < s->worst[i]) {
+            s->worst[i] = left;
+            snprintf(s->slowest[i], sizeof s->slowest[i], "m=%lld n=%lld k=%lld", (long long)p->m,
+                     (long long)p->n, (long long)p->k);
+        }
+        s->holding[i] += left >= bars[i];
         s->log_left[i] += log(left);
         s->log_share[i] += log(f->roof[i].percent / 100);
     }
     s->len++;
 }
 
-static void look_at(const templates *t, const gpu *g, const llm_problem *p, bool table, summary *s)
+static void look_at(const templates *t, const gpu *g, const llm_problem *p, bool table,
+                    const double bars[RECIPES], summary *s)
 {
     const figure f = figure_of(t, g, &p->problem);
 
@@ -143,12 +152,12 @@ static void look_at(const templates *t, const gpu *g, const llm_problem *p, bool
         print_figure(p, &f);
     }
     if (p->problem.as.fp8_gemm.m >= LARGE) {
-        add_figure(s, &f);
+        add_figure(s, &p->problem.as.fp8_gemm, &f, bars);
     }
 }
 
 static void look_at_model(const templates *t, const gpu *g, const char *name, bool table,
-                          summary *s)
+                          const double bars[RECIPES], summary *s)
 {
     size_t skip = 0, len = 0; /* rows need the large ones only */
     llm_problem *problems = NULL;
@@ -170,7 +179,7 @@ static void look_at_model(const templates *t, const gpu *g, const char *name, bo
 
         for (size_t k = i; first && k < len; k++) {
             if (strcmp(problems[k].use, problems[i].use) == 0) {
-                look_at(t, g, &problems[k], table, s);
+                look_at(t, g, &problems[k], table, bars, s);
             }
         }
     }
@@ -190,8 +199,12 @@ static void add_rows(json_t *rows, const char *gpu_name, const double bars[RECIP
     for (int i = BY_32; i < RECIPES; i++) {
         snprintf(name, sizeof name, "%s %s, mean", gpu_name, recipes[i].name);
         rows_add(rows, name, exp(s->log_left[i] / (double)s->len), "of per-128", ROWS_NO_BAR, 0);
-        snprintf(name, sizeof name, "%s %s, slowest", gpu_name, recipes[i].name);
+        snprintf(name, sizeof name, "%s %s, slowest (%s)", gpu_name, recipes[i].name,
+                 s->slowest[i]);
         rows_add(rows, name, s->worst[i], "of per-128", ROWS_AT_LEAST, bars[i]);
+        snprintf(name, sizeof name, "%s %s, shapes of %zu at %.2f and more", gpu_name,
+                 recipes[i].name, s->len, bars[i]);
+        rows_add(rows, name, (double)s->holding[i], "shapes", ROWS_NO_BAR, 0);
     }
 }
 
@@ -210,13 +223,14 @@ int main(int argc, char **argv)
 
         must(gpu_find(devices[d].gpu, &g, &error), &error);
         for (size_t i = 0; i < ARRAY_LEN(models); i++) {
-            look_at_model(t, &g, models[i], table, &s);
+            look_at_model(t, &g, models[i], table, devices[d].bars, &s);
         }
         add_rows(rows, g.slug, devices[d].bars, &s);
     }
-    if (!table) {
-        good = rows_print(rows, as_json);
+    if (table) {
+        putchar('\n');
     }
+    good = rows_print(rows, as_json);
     json_decref(rows);
     templates_close(t);
     return good ? 0 : 1;

@@ -16,7 +16,8 @@
 #define MMA_SYNC "fp8_gemm/mma_sync"
 #define WGMMA_CONFIG(sets)                                                                         \
     "swap=0 block_m=64 block_n=64 row_groups=1 column_groups=1 chunks=1 sets=" #sets               \
-    " stages=4 pair=0 split_k=1 raster=1 staged=0 loader_registers=40 residency=1 idle=0"
+    " stages=4 pair=0 split_k=1 queue=1 share=1 raster=1 staged=0 loader_registers=40 "            \
+    "residency=1 idle=0"
 #define SYNC_CONFIG(promote)                                                                       \
     "block_m=32 block_n=64 block_k=128 warps_m=2 warps_n=2 stages=3 promote=" #promote             \
     " raster=1 residency=1"

@@ -225,7 +225,8 @@ END_TEST
 #define CONFIG(swap, m, n, rows, columns, chunks, sets, stages, pair, split, staged, idle, loader) \
     "swap=" #swap " block_m=" #m " block_n=" #n " row_groups=" #rows " column_groups=" #columns    \
     " chunks=" #chunks " sets=" #sets " stages=" #stages " pair=" #pair " split_k=" #split         \
-    " raster=8 staged=" #staged " loader_registers=" #loader " residency=1 idle=" #idle
+    " queue=1 share=1 raster=8 staged=" #staged " loader_registers=" #loader                       \
+    " residency=1 idle=" #idle
 static const struct {
     const char *device, *template, *recipe, *config;
 } scheduled[] = {
