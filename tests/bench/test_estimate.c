@@ -13,7 +13,8 @@
 #define SCALED   "fp8_gemm/sm120_block_scale"
 #define WGMMA    "fp8_gemm/sm90_wgmma"
 #define PERSISTENT(share)                                                                          \
-    "swap=0 block_m=128 block_n=192 row_groups=2 column_groups=1 chunks=2 sets=2 queue=1 stages=4 pair=0 " \
+    "swap=0 block_m=128 block_n=192 row_groups=2 column_groups=1 chunks=2 sets=2 queue=1 "         \
+    "stages=4 pair=0 "                                                                             \
     "split_k=1 share=" #share " raster=8 staged=0 loader_registers=56 residency=1 idle=1"
 static const struct {
     const char *device, *problem, *template, *config;
