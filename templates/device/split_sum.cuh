@@ -36,15 +36,17 @@ __device__ __forceinline__ bool split_sum(float (&sum)[TilesR][TilesC][4], float
         return false;
     }
 #pragma unroll
-    for (int i = 0; i < TilesR * TilesC; i++) {
-        float(&x)[4] = sum[i / TilesC][i % TilesC];
-        float4 whole = __ldcg(first + i * Threads);
+    for (int i = 0; i < TilesR * TilesC * 4; i++) {
+        sum[i / 4 / TilesC][i / 4 % TilesC][i % 4] = 0.0f;
+    }
+#pragma unroll 1 // one part's loads at a time: more would not leave registers
+    for (int p = 0; p < Parts; p++) {
 #pragma unroll
-        for (int p = 1; p < Parts; p++) {
+        for (int i = 0; i < TilesR * TilesC; i++) {
+            float(&x)[4] = sum[i / TilesC][i % TilesC];
             const float4 y = __ldcg(first + p * kEach + i * Threads);
-            whole.x += y.x, whole.y += y.y, whole.z += y.z, whole.w += y.w;
+            x[0] += y.x, x[1] += y.y, x[2] += y.z, x[3] += y.w;
         }
-        x[0] = whole.x, x[1] = whole.y, x[2] = whole.z, x[3] = whole.w;
     }
     return true;
 }
