@@ -3,14 +3,16 @@
 //
 // Reads run ahead of the stores, so that their latency does not bound the pipeline.
 #pragma once
-#include "device/formats.cuh"
+#include "device/e2m1.cuh"
 #include "device/scale_layout.cuh"
 
 // Lines: entries of the tile for one group, `step` rows of the operand apart; gran_mn rows and
-// gran_k elements of K share a scale. by_line: the line is the slower index in shared memory.
+// gran_k elements of K share a scale. by_line: the line is the slower index in shared memory. fold:
+// of four groups of e2m1 that may share a scale, with tables and flags behind the scales.
 struct ScaleShape {
     int lines, step, gran_mn, gran_k;
     bool ue8m0, packed, by_line;
+    bool fold = false;
 };
 
 // Where an operand's scales lie; strides as scale_layout.cuh says.
@@ -25,8 +27,16 @@ struct ScaleSource {
 template <ScaleShape S> struct ScaleStage {
     static constexpr int kGroups = 128 / S.gran_k;   // of a stage
     static constexpr int kCount = S.lines * kGroups; // floats of a stage
-    static constexpr int kBytes = ceil_div(kCount, 4) * 16;
+    // With fold: a table for each scale, and for each 32 rows a word that is not 0 when some of
+    // their groups are too far apart to share a scale.
+    static constexpr int kTablesAt = ceil_div(kCount, 4) * 16;
+    static constexpr int kFlagsAt = kTablesAt + (S.fold ? kCount * 8 : 0);
+    static constexpr int kBytes =
+        kFlagsAt + (S.fold ? ceil_div(S.lines * S.step, 128) * 16 : 0);
     static_assert(S.gran_k == 32 || S.gran_k == 128, "a stage is four groups of 32 or one of 128");
+    static_assert(!S.fold || (S.ue8m0 && S.by_line && kGroups == 4 &&
+                              (S.step == 32 || (S.step == 1 && S.lines % 64 == 0))),
+                  "fold: e8m0 scales, a flag for each 32 rows");
     static_assert(S.gran_mn == 1 || S.gran_mn % S.step == 0, "an entry's rows share one scale");
 
     static __device__ __forceinline__ int index(int line, int group)
@@ -110,6 +120,42 @@ template <ScaleShape S, int Threads, int Ahead> struct ScaleReads {
         }
     }
 
+    // Of group g: a float's bits, or a ue8m0 code.
+    __device__ __forceinline__ u32 bits_of(int slot, int t, int g) const
+    {
+        return kWords ? held[slot][t][0] >> 8 * g & 0xff : held[slot][t][g % kHeld];
+    }
+
+    // `to` begins the stage. The whole warp takes part.
+    __device__ __forceinline__ void store_folded(u8 *to, int slot, i32 block, u32 thread) const
+    {
+#pragma unroll
+        for (int t = 0; t < kEach; t++) {
+            const int line = int(thread) + t * Threads;
+            const u32 code[4] = {bits_of(slot, t, 0), bits_of(slot, t, 1), bits_of(slot, t, 2),
+                                 bits_of(slot, t, 3)};
+            const FoldedGroups f = FoldedGroups::make(
+                code, line_at[t] == nullptr ? 0 : groups - block * kGroups);
+            bool apart = !f.shared, tells = line < S.lines;
+            if (tells) {
+                reinterpret_cast<float4 *>(to)[line] =
+                    make_float4(f.scale[0], f.scale[1], f.scale[2], f.scale[3]);
+                uint4 *tables = reinterpret_cast<uint4 *>(to + Stage::kTablesAt) + line * 2;
+                tables[0] = make_uint4(f.table[0].low, f.table[0].high, f.table[1].low,
+                                       f.table[1].high);
+                tables[1] = make_uint4(f.table[2].low, f.table[2].high, f.table[3].low,
+                                       f.table[3].high);
+            }
+            if constexpr (S.step == 1) {
+                apart = __any_sync(0xffffffffu, apart);
+                tells = thread % 32 == 0;
+            }
+            if (tells) {
+                reinterpret_cast<u32 *>(to + Stage::kFlagsAt)[line * S.step / 32] = apart;
+            }
+        }
+    }
+
     // Outside the operand the data are zeros, and so is the scale.
     __device__ __forceinline__ void store(float *to, int slot, i32 block, u32 thread) const
     {
@@ -118,8 +164,7 @@ template <ScaleShape S, int Threads, int Ahead> struct ScaleReads {
             const int line = int(thread) + t * Threads;
 #pragma unroll
             for (int g = 0; g < kGroups && line < S.lines; g++) {
-                const u32 bits =
-                    kWords ? held[slot][t][0] >> 8 * g & 0xff : held[slot][t][g % kHeld];
+                const u32 bits = bits_of(slot, t, g);
                 const float scale = S.ue8m0 ? ue8m0_decode(u8(bits)) : __uint_as_float(bits);
                 const bool present = line_at[t] != nullptr && block * kGroups + g < groups;
                 to[Stage::index(line, g)] = present ? scale : 0.0f;

@@ -17,13 +17,14 @@ __device__ __forceinline__ void load_operands(Ring<C> ring, const Schedule<C> &s
             const u32 to_rows = ring.base + ring.stage * T::kRowBytes;
             const u32 to_columns = ring.base + T::kColumnsAt + ring.stage * T::kColumnBytes;
             const i32 k = (w.first + b) * 128, half = schedule.rank;
+            const i32 row_k = C.b_e2m1 ? k / 2 : k; // in bytes
             barrier_wait<C.pair != 0>(ring.empty(), ring.parity ^ 1);
             barrier_arrive_expect(ring.full(), T::kRowBytes + T::kColumnBytes);
             if constexpr (C.pair == 2) {
-                tensor_load_multicast(to_rows + half * (T::kRowBytes / 2), rows, ring.full(), 3, k,
+                tensor_load_multicast(to_rows + half * (T::kRowBytes / 2), rows, ring.full(), 3, row_k,
                                       w.row + half * (T::kRows / 2), w.batch);
             } else {
-                tensor_load(to_rows, rows, ring.full(), k, w.row, w.batch);
+                tensor_load(to_rows, rows, ring.full(), row_k, w.row, w.batch);
             }
             if constexpr (C.pair == 1) {
                 tensor_load_multicast(to_columns + half * (T::kColumnBytes / 2), columns,
@@ -59,9 +60,12 @@ __device__ __forceinline__ void load_scales(Ring<C> ring, const Schedule<C> &sch
                 if (from + a < w.blocks) {
                     const i32 block = w.first + from + a;
                     barrier_wait<C.pair != 0>(ring.empty(), ring.parity ^ 1);
-                    reads.store(
-                        reinterpret_cast<float *>(shared + At + ring.stage * ScaleStage<S>::kBytes),
-                        a, block, thread);
+                    u8 *to = shared + At + ring.stage * ScaleStage<S>::kBytes;
+                    if constexpr (S.fold) {
+                        reads.store_folded(to, a, block, thread);
+                    } else {
+                        reads.store(reinterpret_cast<float *>(to), a, block, thread);
+                    }
                     __syncwarp();
                     if (thread % 32 == 0) {
                         barrier_arrive(ring.full());

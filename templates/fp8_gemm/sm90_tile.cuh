@@ -22,6 +22,8 @@ struct Config {
     int a_gran_k, b_gran_mn, b_gran_k;
     bool a_ue8m0, a_packed, b_ue8m0, b_packed;
     bool out_f32, accumulate;
+    bool b_e2m1 = false; // rows are B's, two codes a byte, and go through registers
+    bool fold = false;   // of e2m1: groups of 32 share a scale for 128 of K where that is exact
 };
 
 template <Config C> struct Tile {
@@ -37,7 +39,7 @@ template <Config C> struct Tile {
     static constexpr int kInterval = least(C.a_gran_k, C.b_gran_k), kIntervals = 128 / kInterval;
     static constexpr int kUnits = kIntervals * kTiles * kChunks;
 
-    static constexpr int kRowBytes = kRows * 128, kColumnBytes = kColumns * 128;
+    static constexpr int kRowBytes = kRows * (C.b_e2m1 ? 64 : 128), kColumnBytes = kColumns * 128;
     static constexpr int kRowGran = C.swap ? C.b_gran_mn : 1,
                          kColumnGran = C.swap ? 1 : C.b_gran_mn;
     static constexpr int kRowStep = kRowGran == 1 ? 1 : 32;
@@ -48,7 +50,8 @@ template <Config C> struct Tile {
                                               C.swap ? C.b_gran_k : C.a_gran_k,
                                               C.swap ? C.b_ue8m0 : C.a_ue8m0,
                                               C.swap ? C.b_packed : C.a_packed,
-                                              true};
+                                              true,
+                                              C.fold};
     static constexpr ScaleShape kColumnScales = {kColumns / kColumnStep,
                                                  kColumnStep,
                                                  kColumnGran,
@@ -86,6 +89,9 @@ template <Config C> struct Tile {
     static_assert(C.share <= 1 || C.split_k == 1, "K is shared in one way");
     static_assert(C.split_k == 1 || kRows * kColumns * 4 <= kOutputAt,
                   "partial sums lie where stages were");
+    static_assert(C.swap || !C.b_e2m1, "e2m1 is expanded in the registers of the rows' operand");
+    static_assert(!C.fold || (C.b_e2m1 && C.a_gran_k == 128 && C.sets == 1),
+                  "fold: one scale of A, and no products that run on over a branch");
     static_assert(C.a_gran_k % kInterval == 0 && C.b_gran_k % kInterval == 0,
                   "promotion within one group");
 };

@@ -11,6 +11,8 @@
 // `swap` B and A, so that few rows of A do not pay for 64. Here "row" and "column" mean those; D is
 // turned around when it is stored. Domains and launch: sm90_wgmma.yaml.
 #include "fp8_gemm/sm90_load.cuh"
+#include "fp8_gemm/sm90_multiply.cuh"
+#include "fp8_gemm/sm90_nibbles.cuh"
 #include "fp8_gemm/sm90_output.cuh"
 
 template <Config C>
@@ -20,7 +22,11 @@ __device__ __forceinline__ void multiply_all(Multiplier<C> line, const Schedule<
     for (i32 i = schedule.first(); i < schedule.tiles; i += schedule.step()) {
         const Work w = schedule.at(i);
         Sums<C> sum = {};
-        line.tile(sum, w.blocks);
+        if constexpr (C.b_e2m1) {
+            nibbles_tile<C>(line, sum, w.blocks);
+        } else {
+            line.tile(sum, w.blocks);
+        }
         if constexpr (Schedule<C>::kShares) {
             if (w.first + w.blocks < schedule.k_blocks) {
                 sharing.give(sum);

@@ -1,0 +1,187 @@
+// sm90_nibbles.cuh - a multiplying warpgroup of sm90_wgmma whose rows are e2m1: their codes go from
+// the stage to registers, become e4m3 there, and wgmma takes them from there.
+//
+// A stage's rows are 64 bytes, as a tensor map with swizzle 64 leaves them. A thread's share of 32 of
+// K is four codes at each of two places in each of two rows (wgmma.cuh).
+#pragma once
+#include "fp8_gemm/sm90_multiply.cuh"
+
+// Where this thread's codes of a stage lie, and the tables that they go through.
+template <Config C> struct Nibbles {
+    using T = Tile<C>;
+    static constexpr int kLineStep = T::kRowStep;
+    const u8 *shared, *slot; // slot: of the stage's scales
+    u32 first;               // offset of the first codes of the upper row of the first tile
+    i32 line;                // of that row's scales
+
+    static __device__ __forceinline__ Nibbles make(const Multiplier<C> &m)
+    {
+        const i32 warp = i32(threadIdx.x) % 128 / 32, lane = i32(threadIdx.x) % 32;
+        const i32 row = m.row + warp * 16 + lane / 4;
+        // Rows of a tile are a multiple of 8 apart: they all have this swizzle.
+        return {m.shared,
+                m.shared + T::kRowScalesAt + m.ring.stage * T::RowScales::kBytes,
+                u32(m.ring.stage * T::kRowBytes + row * 64) + (lane / 8 << 4) + lane % 4 * 2,
+                row};
+    }
+
+    __device__ __forceinline__ u32 codes(u32 at) const
+    {
+        return *reinterpret_cast<const u16 *>(shared + at);
+    }
+
+    __device__ __forceinline__ E2m1Table table(i32 row, int step) const
+    {
+        if constexpr (C.fold) {
+            return reinterpret_cast<const E2m1Table *>(
+                slot + T::RowScales::kTablesAt)[row / kLineStep * 4 + step];
+        } else {
+            return e2m1_table(0);
+        }
+    }
+
+    // Step: which 32 of K.
+    __device__ __forceinline__ void expand(u32 (&a)[4], int tile, int step) const
+    {
+        const u32 at = (first ^ u32(step * 16)) + tile * 64 * 64;
+        const i32 row = line + tile * 64;
+        const E2m1Table upper = table(row, step), lower = table(row + 8, step);
+        a[0] = e2m1x4_to_e4m3(codes(at), upper);
+        a[1] = e2m1x4_to_e4m3(codes(at + 8 * 64), lower);
+        a[2] = e2m1x4_to_e4m3(codes(at + 8), upper);
+        a[3] = e2m1x4_to_e4m3(codes(at + 8 * 64 + 8), lower);
+    }
+
+    // Whether all rows of this warpgroup have one scale for the stage.
+    __device__ __forceinline__ bool shares(i32 row) const
+    {
+        const u32 *flags = reinterpret_cast<const u32 *>(slot + T::RowScales::kFlagsAt) + row / 32;
+        u32 apart = 0;
+#pragma unroll
+        for (int i = 0; i < T::kTiles * 2; i++) {
+            apart |= flags[i];
+        }
+        return __shfl_sync(0xffffffffu, apart, 0) == 0;
+    }
+};
+
+// What a stage's products and promotions need.
+template <Config C> struct NibbleStage {
+    using T = Tile<C>;
+    Nibbles<C> nibbles;
+    RowScales<C> scales;
+    const float *column_slot;
+    u64 columns;
+
+    static __device__ __forceinline__ NibbleStage make(const Multiplier<C> &m)
+    {
+        NibbleStage s;
+        s.nibbles = Nibbles<C>::make(m);
+        s.scales.load(m.slot(T::kRowScalesAt, T::RowScales::kBytes), m.row);
+        s.column_slot = m.slot(T::kColumnScalesAt, T::ColumnScales::kBytes) + m.column;
+        s.columns = m.columns();
+        return s;
+    }
+
+    // One wgmma: 32 of K for a chunk of columns.
+    template <bool Accumulate>
+    __device__ __forceinline__ void multiply(Part<C> &part, const u32 (&a)[4], int chunk,
+                                             int step) const
+    {
+        wgmma_fence();
+        wgmma_multiply<Accumulate>(part, a, columns + ((chunk * C.chunk * 128 + step * 32) >> 4));
+    }
+
+    // The products of an interval that begins with that step.
+    __device__ __forceinline__ void add(Sums<C> &sum, const Part<C> &part, int tile, int chunk,
+                                        int step) const
+    {
+        const int row_group = step * 32 / T::kRowScales.gran_k,
+                  column_group = step * 32 / T::kColumnScales.gran_k;
+        promote<C>(sum[tile][chunk], part, scales.upper[tile][row_group],
+                   scales.lower[tile][row_group],
+                   column_slot + column_group * T::kColumnScales.lines, chunk);
+    }
+
+    // All products of the stage, one interval of one tile and chunk after the other.
+    template <int Interval>
+    __device__ __forceinline__ void all(Sums<C> &sum, Part<C> &part) const
+    {
+        constexpr int kSteps = Interval / 32;
+#pragma unroll
+        for (int i = 0; i < 4 / kSteps * T::kTiles; i++) {
+            const int tile = i % T::kTiles, step = i / T::kTiles * kSteps;
+            u32 a[kSteps][4];
+#pragma unroll
+            for (int chunk = 0; chunk < T::kChunks; chunk++) {
+#pragma unroll
+                for (int s = 0; s < kSteps; s++) {
+                    if (chunk == 0) {
+                        nibbles.expand(a[s], tile, step + s);
+                    }
+                    if (s == 0) {
+                        multiply<false>(part, a[s], chunk, step + s);
+                    } else {
+                        multiply<true>(part, a[s], chunk, step + s);
+                    }
+                }
+                wgmma_commit();
+                wgmma_wait<0>();
+                wgmma_hold(part);
+                add(sum, part, tile, chunk, step);
+            }
+        }
+    }
+};
+
+// A stage with two sets: the products of unit u + 1 run while unit u is added up, and its codes are
+// expanded while unit u multiplies. Nothing runs on over the end of the loop's body: where rows are
+// registers ptxas then makes all wgmma wait (C7513).
+template <Config C>
+__device__ __forceinline__ void nibbles_stage(const NibbleStage<C> &now, Sums<C> &sum,
+                                              Part<C> (&part)[2])
+{
+    using T = Tile<C>;
+    u32 a[2][4];
+    now.nibbles.expand(a[0], 0, 0);
+    now.template multiply<false>(part[0], a[0], 0, 0);
+    wgmma_commit();
+#pragma unroll
+    for (int u = 0; u < T::kUnits; u++) {
+        const int next = u + 1, set = next / T::kChunks % 2, step = next / (T::kTiles * T::kChunks);
+        if (next < T::kUnits && next % T::kChunks == 0) {
+            now.nibbles.expand(a[set], next / T::kChunks % T::kTiles, step);
+        }
+        wgmma_wait<0>();
+        wgmma_hold(part[u % 2]);
+        if (next < T::kUnits) {
+            now.template multiply<false>(part[next % 2], a[set], next % T::kChunks, step);
+            wgmma_commit();
+        }
+        now.add(sum, part[u % 2], u / T::kChunks % T::kTiles, u % T::kChunks,
+                u / (T::kTiles * T::kChunks));
+    }
+}
+
+template <Config C>
+__device__ __forceinline__ void nibbles_tile(Multiplier<C> &line, Sums<C> &sum, i32 blocks)
+{
+    Part<C> part[C.sets];
+    for (i32 b = 0; b < blocks; b++) {
+        barrier_wait<false>(line.ring.full(), line.ring.parity);
+        const NibbleStage<C> now = NibbleStage<C>::make(line);
+        if constexpr (C.sets == 2) {
+            nibbles_stage<C>(now, sum, part);
+        } else if constexpr (C.fold) {
+            if (now.nibbles.shares(line.row)) {
+                now.template all<128>(sum, part[0]);
+            } else {
+                now.template all<32>(sum, part[0]);
+            }
+        } else {
+            now.template all<Tile<C>::kInterval>(sum, part[0]);
+        }
+        line.release(line.ring.empty());
+        line.ring.advance();
+    }
+}
