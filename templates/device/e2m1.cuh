@@ -1,65 +1,77 @@
 // e2m1.cuh - e2m1 codes (0, 0.5, 1, 1.5, 2, 3, 4, 6 and a sign) to e4m3, four at a time, also times a
-// power of two: then groups of codes with scales of their own can share one.
+// power of two, so that groups of codes with scales of their own can share one.
 #pragma once
-#include "device/formats.cuh"
+#include "device/types.cuh"
 
-// The e4m3 codes of the eight magnitudes, with the sign set.
-struct alignas(8) E2m1Table {
-    u32 low, high;
-};
+// A table from e2m1 to e4m3, by its lower half: the codes of 0, 0.5, 1 and 1.5 times 2^shift, with
+// the sign set; in the upper one are 2, 3, 4 and 6. From -5 to 6 all products but 0 are normal e4m3, steps of exponent apart; from -8 on
+// they would still be e4m3's, which only weights of hardly any use need.
+constexpr i32 kLeastShift = -5, kMostShift = 6;
 
-// Of the magnitudes times 2^shift, for -8 <= shift <= 6: those products are e4m3's. Below -5 the
-// first are subnormal, and no longer a step of exponent apart.
-__device__ __forceinline__ E2m1Table e2m1_table(i32 shift)
+__host__ __device__ constexpr u32 e2m1_table(i32 shift)
 {
-    const u32 high = 0x4c484440u + u32(shift) * 0x08080808u + (shift == -8 ? 0x0204u : 0u);
-    const u32 low = shift <= -6 ? 0x0c080400u >> (-6 - shift) : 0x3c383000u + u32(shift) * 0x08080800u;
-    return {low | 0x80808080u, high | 0x80808080u};
+    return 0xbcb8b080u + u32(shift) * 0x08080800u;
 }
 
-// Byte i of the result is byte number `selector`'s digit i of low and high. A digit's fourth bit
-// asks for that byte's sign in all eight bits.
-__device__ __forceinline__ u32 select_bytes(u32 low, u32 high, u32 selector)
+// 0x40404040 in a register. A CTA has no 1025th thread, which ptxas does not see: it would load a
+// constant anew for each use.
+__device__ __forceinline__ u32 e2m1_positive()
 {
-    u32 bytes;
-    asm("prmt.b32 %0, %1, %2, %3;" : "=r"(bytes) : "r"(low), "r"(high), "r"(selector));
+    return 0x40404040u + (threadIdx.x >> 10);
+}
+
+// prmt: byte i of the result is the byte of two words that digit i of the selector numbers; a
+// digit's fourth bit asks for that byte's sign in all eight bits.
+__device__ __forceinline__ u32 e2m1_table_upper(u32 table)
+{
+    u32 ones; // 1, 1, 1 and 1.5
+    asm("prmt.b32 %0, %1, 0, 0x3222;" : "=r"(ones) : "r"(table));
+    return ones + 0x10100c08u;
+}
+
+// Four codes, the first in the lowest digit of 16 bits. -0 keeps its sign.
+__device__ __forceinline__ u32 e2m1x4_to_e4m3(u32 codes, u32 table, u32 upper, u32 positive)
+{
+    u32 magnitude, plus, bytes;
+    asm("prmt.b32 %0, %1, %2, %3;"
+        : "=r"(magnitude)
+        : "r"(table), "r"(upper), "r"(codes & 0x7777u));
+    asm("prmt.b32 %0, %1, 0x40404040, %2;" : "=r"(plus) : "r"(positive), "r"(codes)); // 0x40 or 0
+    // magnitude - 2 * plus, in the multiplier: the other units are busy
+    asm("mad.lo.u32 %0, %1, 0xfffffffe, %2;" : "=r"(bytes) : "r"(plus), "r"(magnitude));
     return bytes;
 }
 
-// Four codes, the first in the lowest digit of 16 bits, by way of a table. -0 keeps its sign.
-__device__ __forceinline__ u32 e2m1x4_to_e4m3(u32 codes, E2m1Table table)
-{
-    const u32 negative = select_bytes(table.low, table.high, codes & 0x7777u);
-    const u32 positive = select_bytes(0x40404040u, 0x40404040u, codes); // 0x40, or 0 with a sign
-    return negative - 2 * positive;
-}
+// Four groups of e2m1 codes, whose ue8m0 scales are the bytes of a word.
+struct E2m1Groups {
+    u32 word;
+    i32 most, least;
 
-// Four groups of e2m1 and their ue8m0 scales, of which the first `present` are there. `shared`:
-// with these tables they have one scale, by no rounding; else each has its own and tables that
-// change nothing.
-struct FoldedGroups {
-    bool shared;
-    float scale[4];
-    E2m1Table table[4];
-
-    static __device__ __forceinline__ FoldedGroups make(const u32 (&code)[4], i32 present)
+    // Groups from `present` on have no codes but 0: they take the first one's scale.
+    static __device__ __forceinline__ E2m1Groups make(u32 word, i32 present)
     {
-        FoldedGroups f;
-        i32 top = 0, least = 255;
-#pragma unroll
-        for (int g = 0; g < 4; g++) {
-            top = g < present ? max(top, i32(code[g])) : top;
-            least = g < present ? min(least, i32(code[g])) : least;
+        if (present < 4) {
+            const u32 kept = present <= 0 ? 0 : ~(0xffffffffu << 8 * present);
+            word = (word & kept) | ((word & kept & 0xff) * 0x01010101u & ~kept);
         }
-        // The largest takes 2^6 (6 * 2^6 = 384), the least at least 2^-8; 255 is NaN.
-        f.shared = top - least <= 14 && top < 255;
-        const i32 base = max(top - 6, 0);
-#pragma unroll
-        for (int g = 0; g < 4; g++) {
-            const bool there = g < present; // zeros where not
-            f.scale[g] = f.shared ? ue8m0_decode(u8(base)) : there ? ue8m0_decode(u8(code[g])) : 0.0f;
-            f.table[g] = e2m1_table(f.shared && there ? i32(code[g]) - base : 0);
-        }
-        return f;
+        const i32 a = word & 0xff, b = word >> 8 & 0xff, c = word >> 16 & 0xff, d = word >> 24;
+        return {word, max(max(a, b), max(c, d)), min(min(a, b), min(c, d))};
+    }
+
+    __device__ __forceinline__ i32 scale_of(int group) const
+    {
+        return word >> 8 * group & 0xff;
+    }
+
+    // Whether one scale does for all, by no rounding. 255 is NaN.
+    __device__ __forceinline__ bool share() const
+    {
+        return most - least <= kMostShift - kLeastShift && most < 255;
+    }
+
+    // That scale: the largest group's 6 then becomes 6 * 2^6 = 384.
+    __device__ __forceinline__ i32 shared_scale() const
+    {
+        return max(most - kMostShift, 0);
     }
 };

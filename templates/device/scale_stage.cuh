@@ -4,6 +4,7 @@
 // Reads run ahead of the stores, so that their latency does not bound the pipeline.
 #pragma once
 #include "device/e2m1.cuh"
+#include "device/formats.cuh"
 #include "device/scale_layout.cuh"
 
 // Lines: entries of the tile for one group, `step` rows of the operand apart; gran_mn rows and
@@ -30,7 +31,7 @@ template <ScaleShape S> struct ScaleStage {
     // With fold: a table for each scale, and for each 32 rows a word that is not 0 when some of
     // their groups are too far apart to share a scale.
     static constexpr int kTablesAt = ceil_div(kCount, 4) * 16;
-    static constexpr int kFlagsAt = kTablesAt + (S.fold ? kCount * 8 : 0);
+    static constexpr int kFlagsAt = kTablesAt + (S.fold ? kCount * 4 : 0);
     static constexpr int kBytes =
         kFlagsAt + (S.fold ? ceil_div(S.lines * S.step, 128) * 16 : 0);
     static_assert(S.gran_k == 32 || S.gran_k == 128, "a stage is four groups of 32 or one of 128");
@@ -126,32 +127,46 @@ template <ScaleShape S, int Threads, int Ahead> struct ScaleReads {
         return kWords ? held[slot][t][0] >> 8 * g & 0xff : held[slot][t][g % kHeld];
     }
 
-    // `to` begins the stage. The whole warp takes part.
+    __device__ __forceinline__ u32 word_of(int slot, int t) const
+    {
+        return kWords ? held[slot][t][0]
+                      : bits_of(slot, t, 0) | bits_of(slot, t, 1) << 8 | bits_of(slot, t, 2) << 16 |
+                            bits_of(slot, t, 3) << 24;
+    }
+
+    // Scales, tables and flags to the stage that begins at `to`. The whole warp takes part. A line
+    // whose groups share a scale has it four times, so that adding up each group for itself is right
+    // for it too.
     __device__ __forceinline__ void store_folded(u8 *to, int slot, i32 block, u32 thread) const
     {
 #pragma unroll
         for (int t = 0; t < kEach; t++) {
             const int line = int(thread) + t * Threads;
-            const u32 code[4] = {bits_of(slot, t, 0), bits_of(slot, t, 1), bits_of(slot, t, 2),
-                                 bits_of(slot, t, 3)};
-            const FoldedGroups f = FoldedGroups::make(
-                code, line_at[t] == nullptr ? 0 : groups - block * kGroups);
-            bool apart = !f.shared, tells = line < S.lines;
-            if (tells) {
-                reinterpret_cast<float4 *>(to)[line] =
-                    make_float4(f.scale[0], f.scale[1], f.scale[2], f.scale[3]);
-                uint4 *tables = reinterpret_cast<uint4 *>(to + Stage::kTablesAt) + line * 2;
-                tables[0] = make_uint4(f.table[0].low, f.table[0].high, f.table[1].low,
-                                       f.table[1].high);
-                tables[1] = make_uint4(f.table[2].low, f.table[2].high, f.table[3].low,
-                                       f.table[3].high);
+            const E2m1Groups four = E2m1Groups::make(
+                word_of(slot, t), line_at[t] == nullptr ? 0 : groups - block * kGroups);
+            const bool apart = !four.share();
+            const bool some = S.step == 1 ? __any_sync(0xffffffffu, apart) : apart;
+            const i32 shared_scale = four.shared_scale();
+            const float s = ue8m0_decode(u8(shared_scale));
+            float4 scale = make_float4(s, s, s, s);
+            u32 table[4];
+#pragma unroll
+            for (int g = 0; g < 4; g++) {
+                table[g] = e2m1_table(four.scale_of(g) - shared_scale);
             }
-            if constexpr (S.step == 1) {
-                apart = __any_sync(0xffffffffu, apart);
-                tells = thread % 32 == 0;
+            if (some && apart) {
+                scale = make_float4(
+                    ue8m0_decode(u8(four.scale_of(0))), ue8m0_decode(u8(four.scale_of(1))),
+                    ue8m0_decode(u8(four.scale_of(2))), ue8m0_decode(u8(four.scale_of(3))));
+                table[0] = table[1] = table[2] = table[3] = e2m1_table(0);
             }
-            if (tells) {
-                reinterpret_cast<u32 *>(to + Stage::kFlagsAt)[line * S.step / 32] = apart;
+            if (line < S.lines) {
+                reinterpret_cast<float4 *>(to)[line] = scale;
+                reinterpret_cast<uint4 *>(to + Stage::kTablesAt)[line] =
+                    make_uint4(table[0], table[1], table[2], table[3]);
+            }
+            if (S.step == 1 ? thread % 32 == 0 : line < S.lines) {
+                reinterpret_cast<u32 *>(to + Stage::kFlagsAt)[line * S.step / 32] = some;
             }
         }
     }

@@ -26,10 +26,11 @@ __device__ __forceinline__ void start_unit(Part<C> &part, u64 rows, u64 columns,
     wgmma_commit();
 }
 
-// Scales of the rows of this thread for a whole stage: of its upper and lower row of each tile.
-template <Config C> struct RowScales {
+// Scales of the rows of this thread for a stage: of its upper and lower row of each tile, of all
+// groups of K or of the first ones.
+template <Config C, int Groups = Tile<C>::RowScales::kGroups> struct RowScales {
     using T = Tile<C>;
-    static constexpr int kGroups = T::RowScales::kGroups;
+    static constexpr int kGroups = Groups, kStride = T::RowScales::kGroups;
     float upper[T::kTiles][kGroups], lower[T::kTiles][kGroups];
 
     // `line`: of the warpgroup's first row.
@@ -39,9 +40,9 @@ template <Config C> struct RowScales {
 #pragma unroll
         for (int t = 0; t < T::kTiles; t++) {
             const i32 row = first_row + t * 64 + warp * 16 + (T::kRowGran == 1 ? lane / 4 : 0);
-            scales_load(upper[t], slot + row / T::kRowStep * kGroups);
+            scales_load(upper[t], slot + row / T::kRowStep * kStride);
             if constexpr (T::kRowGran == 1) {
-                scales_load(lower[t], slot + (row + 8) * kGroups);
+                scales_load(lower[t], slot + (row + 8) * kStride);
             } else {
 #pragma unroll
                 for (int g = 0; g < kGroups; g++) {

@@ -9,47 +9,61 @@
 // Where this thread's codes of a stage lie, and the tables that they go through.
 template <Config C> struct Nibbles {
     using T = Tile<C>;
-    static constexpr int kLineStep = T::kRowStep;
-    const u8 *shared, *slot; // slot: of the stage's scales
-    u32 first;               // offset of the first codes of the upper row of the first tile
-    i32 line;                // of that row's scales
+    const u8 *slot;    // of the stage's scales
+    const u32 *tables; // of the upper row of the first tile
+    u32 first;         // shared address of that row's first codes
+    u32 positive;      // e2m1_positive's
 
-    static __device__ __forceinline__ Nibbles make(const Multiplier<C> &m)
+    static __device__ __forceinline__ Nibbles make(const Multiplier<C> &m, u32 positive)
     {
         const i32 warp = i32(threadIdx.x) % 128 / 32, lane = i32(threadIdx.x) % 32;
         const i32 row = m.row + warp * 16 + lane / 4;
-        // Rows of a tile are a multiple of 8 apart: they all have this swizzle.
-        return {m.shared,
-                m.shared + T::kRowScalesAt + m.ring.stage * T::RowScales::kBytes,
-                u32(m.ring.stage * T::kRowBytes + row * 64) + (lane / 8 << 4) + lane % 4 * 2,
-                row};
+        const u8 *slot = m.shared + T::kRowScalesAt + m.ring.stage * T::RowScales::kBytes;
+        return {slot, reinterpret_cast<const u32 *>(slot + T::RowScales::kTablesAt) + row / T::kRowStep * 4,
+                m.ring.base + m.ring.stage * T::kRowBytes + swizzled<64>(row, lane % 4 * 2),
+                positive};
     }
 
-    __device__ __forceinline__ u32 codes(u32 at) const
+    template <int Offset> static __device__ __forceinline__ u32 codes(u32 at)
     {
-        return *reinterpret_cast<const u16 *>(shared + at);
+        u32 four;
+        asm volatile("ld.shared.u16 %0, [%1+%2];" : "=r"(four) : "r"(at), "n"(Offset) : "memory");
+        return four;
     }
 
-    __device__ __forceinline__ E2m1Table table(i32 row, int step) const
+    // Of the thread's upper and lower row of a tile, for each 32 of K.
+    struct Tables {
+        u32 upper[4], lower[4];
+    };
+
+    __device__ __forceinline__ Tables tables_of(int tile) const
     {
+        Tables t;
         if constexpr (C.fold) {
-            return reinterpret_cast<const E2m1Table *>(
-                slot + T::RowScales::kTablesAt)[row / kLineStep * 4 + step];
+            const uint4 *from = reinterpret_cast<const uint4 *>(tables) + tile * 64 / T::kRowStep;
+            const uint4 u = from[0], l = from[T::kRowStep == 1 ? 8 : 0];
+            t.upper[0] = u.x, t.upper[1] = u.y, t.upper[2] = u.z, t.upper[3] = u.w;
+            t.lower[0] = l.x, t.lower[1] = l.y, t.lower[2] = l.z, t.lower[3] = l.w;
         } else {
-            return e2m1_table(0);
+#pragma unroll
+            for (int g = 0; g < 4; g++) {
+                t.upper[g] = t.lower[g] = e2m1_table(0);
+            }
         }
+        return t;
     }
 
-    // Step: which 32 of K.
-    __device__ __forceinline__ void expand(u32 (&a)[4], int tile, int step) const
+    // Step: which 32 of K. Rows of a tile are a multiple of 8 apart: they all have this swizzle.
+    __device__ __forceinline__ void expand(u32 (&a)[4], const Tables &t, int tile, int step) const
     {
+        constexpr int kLower = 8 * 64;
         const u32 at = (first ^ u32(step * 16)) + tile * 64 * 64;
-        const i32 row = line + tile * 64;
-        const E2m1Table upper = table(row, step), lower = table(row + 8, step);
-        a[0] = e2m1x4_to_e4m3(codes(at), upper);
-        a[1] = e2m1x4_to_e4m3(codes(at + 8 * 64), lower);
-        a[2] = e2m1x4_to_e4m3(codes(at + 8), upper);
-        a[3] = e2m1x4_to_e4m3(codes(at + 8 * 64 + 8), lower);
+        const u32 above = t.upper[step], below = t.lower[step];
+        const u32 more_above = e2m1_table_upper(above), more_below = e2m1_table_upper(below);
+        a[0] = e2m1x4_to_e4m3(codes<0>(at), above, more_above, positive);
+        a[1] = e2m1x4_to_e4m3(codes<kLower>(at), below, more_below, positive);
+        a[2] = e2m1x4_to_e4m3(codes<8>(at), above, more_above, positive);
+        a[3] = e2m1x4_to_e4m3(codes<kLower + 8>(at), below, more_below, positive);
     }
 
     // Whether all rows of this warpgroup have one scale for the stage.
@@ -69,15 +83,16 @@ template <Config C> struct Nibbles {
 template <Config C> struct NibbleStage {
     using T = Tile<C>;
     Nibbles<C> nibbles;
-    RowScales<C> scales;
-    const float *column_slot;
+    const float *row_slot, *column_slot;
+    i32 row;
     u64 columns;
 
-    static __device__ __forceinline__ NibbleStage make(const Multiplier<C> &m)
+    static __device__ __forceinline__ NibbleStage make(const Multiplier<C> &m, u32 positive)
     {
         NibbleStage s;
-        s.nibbles = Nibbles<C>::make(m);
-        s.scales.load(m.slot(T::kRowScalesAt, T::RowScales::kBytes), m.row);
+        s.nibbles = Nibbles<C>::make(m, positive);
+        s.row_slot = m.slot(T::kRowScalesAt, T::RowScales::kBytes);
+        s.row = m.row;
         s.column_slot = m.slot(T::kColumnScalesAt, T::ColumnScales::kBytes) + m.column;
         s.columns = m.columns();
         return s;
@@ -93,10 +108,12 @@ template <Config C> struct NibbleStage {
     }
 
     // The products of an interval that begins with that step.
-    __device__ __forceinline__ void add(Sums<C> &sum, const Part<C> &part, int tile, int chunk,
+    template <int Groups>
+    __device__ __forceinline__ void add(Sums<C> &sum, const Part<C> &part,
+                                        const RowScales<C, Groups> &scales, int tile, int chunk,
                                         int step) const
     {
-        const int row_group = step * 32 / T::kRowScales.gran_k,
+        const int row_group = step * Groups / 4,
                   column_group = step * 32 / T::kColumnScales.gran_k;
         promote<C>(sum[tile][chunk], part, scales.upper[tile][row_group],
                    scales.lower[tile][row_group],
@@ -108,16 +125,19 @@ template <Config C> struct NibbleStage {
     __device__ __forceinline__ void all(Sums<C> &sum, Part<C> &part) const
     {
         constexpr int kSteps = Interval / 32;
+        RowScales<C, least(4 / kSteps, T::RowScales::kGroups)> scales;
+        scales.load(row_slot, row);
 #pragma unroll
         for (int i = 0; i < 4 / kSteps * T::kTiles; i++) {
             const int tile = i % T::kTiles, step = i / T::kTiles * kSteps;
+            const typename Nibbles<C>::Tables tables = nibbles.tables_of(tile);
             u32 a[kSteps][4];
 #pragma unroll
             for (int chunk = 0; chunk < T::kChunks; chunk++) {
 #pragma unroll
                 for (int s = 0; s < kSteps; s++) {
                     if (chunk == 0) {
-                        nibbles.expand(a[s], tile, step + s);
+                        nibbles.expand(a[s], tables, tile, step + s);
                     }
                     if (s == 0) {
                         multiply<false>(part, a[s], chunk, step + s);
@@ -128,7 +148,7 @@ template <Config C> struct NibbleStage {
                 wgmma_commit();
                 wgmma_wait<0>();
                 wgmma_hold(part);
-                add(sum, part, tile, chunk, step);
+                add(sum, part, scales, tile, chunk, step);
             }
         }
     }
@@ -142,15 +162,18 @@ __device__ __forceinline__ void nibbles_stage(const NibbleStage<C> &now, Sums<C>
                                               Part<C> (&part)[2])
 {
     using T = Tile<C>;
+    const typename Nibbles<C>::Tables tables = now.nibbles.tables_of(0);
+    RowScales<C> scales;
     u32 a[2][4];
-    now.nibbles.expand(a[0], 0, 0);
+    scales.load(now.row_slot, now.row);
+    now.nibbles.expand(a[0], tables, 0, 0);
     now.template multiply<false>(part[0], a[0], 0, 0);
     wgmma_commit();
 #pragma unroll
     for (int u = 0; u < T::kUnits; u++) {
         const int next = u + 1, set = next / T::kChunks % 2, step = next / (T::kTiles * T::kChunks);
         if (next < T::kUnits && next % T::kChunks == 0) {
-            now.nibbles.expand(a[set], next / T::kChunks % T::kTiles, step);
+            now.nibbles.expand(a[set], tables, next / T::kChunks % T::kTiles, step);
         }
         wgmma_wait<0>();
         wgmma_hold(part[u % 2]);
@@ -158,7 +181,7 @@ __device__ __forceinline__ void nibbles_stage(const NibbleStage<C> &now, Sums<C>
             now.template multiply<false>(part[next % 2], a[set], next % T::kChunks, step);
             wgmma_commit();
         }
-        now.add(sum, part[u % 2], u / T::kChunks % T::kTiles, u % T::kChunks,
+        now.add(sum, part[u % 2], scales, u / T::kChunks % T::kTiles, u % T::kChunks,
                 u / (T::kTiles * T::kChunks));
     }
 }
@@ -167,9 +190,10 @@ template <Config C>
 __device__ __forceinline__ void nibbles_tile(Multiplier<C> &line, Sums<C> &sum, i32 blocks)
 {
     Part<C> part[C.sets];
+    const u32 positive = e2m1_positive();
     for (i32 b = 0; b < blocks; b++) {
         barrier_wait<false>(line.ring.full(), line.ring.parity);
-        const NibbleStage<C> now = NibbleStage<C>::make(line);
+        const NibbleStage<C> now = NibbleStage<C>::make(line, positive);
         if constexpr (C.sets == 2) {
             nibbles_stage<C>(now, sum, part);
         } else if constexpr (C.fold) {

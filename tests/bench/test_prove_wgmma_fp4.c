@@ -9,7 +9,7 @@
 #define CONFIG(fold, m, n, rows, chunks, sets, stages, pair, split, staged, idle)                  \
     "fold=" #fold " block_m=" #m " block_n=" #n " row_groups=" #rows " chunks=" #chunks            \
     " sets=" #sets " stages=" #stages " pair=" #pair " split_k=" #split " raster=1 staged=" #staged \
-    " loader_registers=40 residency=1 idle=" #idle
+    " residency=1 idle=" #idle
 
 /* m, n and k with tails: n a multiple of 8, k one of 32 */
 #define SHAPE "fp8_gemm:m=100,n=328,k=544,recipe="
