@@ -1,11 +1,12 @@
-// e2m1.cuh - e2m1 codes (0, 0.5, 1, 1.5, 2, 3, 4, 6 and a sign) to e4m3, four at a time, also times a
-// power of two, so that groups of codes with scales of their own can share one.
+// e2m1.cuh - e2m1 codes (0, 0.5, 1, 1.5, 2, 3, 4, 6 and a sign) to e4m3, four at a time, also times
+// a power of two, so that groups of codes with scales of their own can share one.
 #pragma once
 #include "device/types.cuh"
 
 // A table from e2m1 to e4m3, by its lower half: the codes of 0, 0.5, 1 and 1.5 times 2^shift, with
-// the sign set; in the upper one are 2, 3, 4 and 6. From -5 to 6 all products but 0 are normal e4m3, steps of exponent apart; from -8 on
-// they would still be e4m3's, which only weights of hardly any use need.
+// the sign set; in the upper one are 2, 3, 4 and 6. From -5 to 6 all products but 0 are normal
+// e4m3, steps of exponent apart; from -8 on they would still be e4m3's, which only weights of
+// hardly any use need.
 constexpr i32 kLeastShift = -5, kMostShift = 6;
 
 __host__ __device__ constexpr u32 e2m1_table(i32 shift)

@@ -32,8 +32,7 @@ template <ScaleShape S> struct ScaleStage {
     // their groups are too far apart to share a scale.
     static constexpr int kTablesAt = ceil_div(kCount, 4) * 16;
     static constexpr int kFlagsAt = kTablesAt + (S.fold ? kCount * 4 : 0);
-    static constexpr int kBytes =
-        kFlagsAt + (S.fold ? ceil_div(S.lines * S.step, 128) * 16 : 0);
+    static constexpr int kBytes = kFlagsAt + (S.fold ? ceil_div(S.lines * S.step, 128) * 16 : 0);
     static_assert(S.gran_k == 32 || S.gran_k == 128, "a stage is four groups of 32 or one of 128");
     static_assert(!S.fold || (S.ue8m0 && S.by_line && kGroups == 4 &&
                               (S.step == 32 || (S.step == 1 && S.lines % 64 == 0))),
@@ -135,8 +134,8 @@ template <ScaleShape S, int Threads, int Ahead> struct ScaleReads {
     }
 
     // Scales, tables and flags to the stage that begins at `to`. The whole warp takes part. A line
-    // whose groups share a scale has it four times, so that adding up each group for itself is right
-    // for it too.
+    // whose groups share a scale has it four times, so that adding up each group for itself is
+    // right for it too.
     __device__ __forceinline__ void store_folded(u8 *to, int slot, i32 block, u32 thread) const
     {
 #pragma unroll

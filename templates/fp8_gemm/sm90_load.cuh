@@ -21,8 +21,8 @@ __device__ __forceinline__ void load_operands(Ring<C> ring, const Schedule<C> &s
             barrier_wait<C.pair != 0>(ring.empty(), ring.parity ^ 1);
             barrier_arrive_expect(ring.full(), T::kRowBytes + T::kColumnBytes);
             if constexpr (C.pair == 2) {
-                tensor_load_multicast(to_rows + half * (T::kRowBytes / 2), rows, ring.full(), 3, row_k,
-                                      w.row + half * (T::kRows / 2), w.batch);
+                tensor_load_multicast(to_rows + half * (T::kRowBytes / 2), rows, ring.full(), 3,
+                                      row_k, w.row + half * (T::kRows / 2), w.batch);
             } else {
                 tensor_load(to_rows, rows, ring.full(), row_k, w.row, w.batch);
             }

@@ -1,8 +1,8 @@
 // sm90_nibbles.cuh - a multiplying warpgroup of sm90_wgmma whose rows are e2m1: their codes go from
 // the stage to registers, become e4m3 there, and wgmma takes them from there.
 //
-// A stage's rows are 64 bytes, as a tensor map with swizzle 64 leaves them. A thread's share of 32 of
-// K is four codes at each of two places in each of two rows (wgmma.cuh).
+// A stage's rows are 64 bytes, as a tensor map with swizzle 64 leaves them. A thread's share of 32
+// of K is four codes at each of two places in each of two rows (wgmma.cuh).
 #pragma once
 #include "fp8_gemm/sm90_multiply.cuh"
 
@@ -19,9 +19,10 @@ template <Config C> struct Nibbles {
         const i32 warp = i32(threadIdx.x) % 128 / 32, lane = i32(threadIdx.x) % 32;
         const i32 row = m.row + warp * 16 + lane / 4;
         const u8 *slot = m.shared + T::kRowScalesAt + m.ring.stage * T::RowScales::kBytes;
-        return {slot, reinterpret_cast<const u32 *>(slot + T::RowScales::kTablesAt) + row / T::kRowStep * 4,
-                m.ring.base + m.ring.stage * T::kRowBytes + swizzled<64>(row, lane % 4 * 2),
-                positive};
+        return {
+            slot,
+            reinterpret_cast<const u32 *>(slot + T::RowScales::kTablesAt) + row / T::kRowStep * 4,
+            m.ring.base + m.ring.stage * T::kRowBytes + swizzled<64>(row, lane % 4 * 2), positive};
     }
 
     template <int Offset> static __device__ __forceinline__ u32 codes(u32 at)
@@ -113,16 +114,14 @@ template <Config C> struct NibbleStage {
                                         const RowScales<C, Groups> &scales, int tile, int chunk,
                                         int step) const
     {
-        const int row_group = step * Groups / 4,
-                  column_group = step * 32 / T::kColumnScales.gran_k;
+        const int row_group = step * Groups / 4, column_group = step * 32 / T::kColumnScales.gran_k;
         promote<C>(sum[tile][chunk], part, scales.upper[tile][row_group],
                    scales.lower[tile][row_group],
                    column_slot + column_group * T::kColumnScales.lines, chunk);
     }
 
     // All products of the stage, one interval of one tile and chunk after the other.
-    template <int Interval>
-    __device__ __forceinline__ void all(Sums<C> &sum, Part<C> &part) const
+    template <int Interval> __device__ __forceinline__ void all(Sums<C> &sum, Part<C> &part) const
     {
         constexpr int kSteps = Interval / 32;
         RowScales<C, least(4 / kSteps, T::RowScales::kGroups)> scales;

@@ -6,22 +6,52 @@
 #include <check.h>
 
 #define TEMPLATE "fp8_gemm/sm90_wgmma_fp4"
-#define CONFIG(fold, m, n, rows, chunks, sets, stages, pair, split, staged, idle)                  \
+#define CONFIG(fold, m, n, rows, chunks, sets, stages, pair, split, staged, residency, idle)       \
     "fold=" #fold " block_m=" #m " block_n=" #n " row_groups=" #rows " chunks=" #chunks            \
-    " sets=" #sets " stages=" #stages " pair=" #pair " split_k=" #split " raster=1 staged=" #staged \
-    " residency=1 idle=" #idle
+    " sets=" #sets " stages=" #stages " pair=" #pair " split_k=" #split                            \
+    " raster=8 staged=" #staged " residency=" #residency " idle=" #idle
 
-/* m, n and k with tails: n a multiple of 8, k one of 32 */
+/* m, n and k with tails: n a multiple of 8, k one of 32. Among the kinds of inputs that a proof
+ * goes through are scales of B near enough to be shared, and scales 2^20 apart. */
 #define SHAPE "fp8_gemm:m=100,n=328,k=544,recipe="
+#define USUAL "f32-1x128-e2m1/ue8m0/1x32"
 static const struct {
     const char *problem, *config;
 } right[] = {
-    {SHAPE "f32-1x128-e2m1/ue8m0/1x32", CONFIG(1, 16, 128, 2, 1, 1, 4, 0, 1, 1, 1)},
-    {SHAPE "f32-1x128-e2m1/ue8m0/1x32", CONFIG(0, 16, 128, 2, 1, 2, 4, 0, 1, 1, 1)},
-    {SHAPE "f32-1x128-e2m1/ue8m0/1x32", CONFIG(0, 16, 128, 2, 1, 1, 4, 1, 1, 1, 1)},
-    {"fp8_gemm:m=7,n=328,k=2080,recipe=f32-1x128-e2m1/ue8m0/1x32,accumulate=1", CONFIG(1, 8, 128, 1, 1, 1, 4, 0, 4, 0, 0)},
-    {SHAPE "ue8m0-1x32-e2m1/1x32", CONFIG(0, 32, 192, 3, 1, 2, 4, 0, 1, 1, 1)},
-    {SHAPE "ue8m0-1x32-e2m1/1x32,out=f32,accumulate=1", CONFIG(0, 128, 128, 2, 2, 1, 3, 0, 1, 1, 1)},
+    {SHAPE USUAL, CONFIG(1, 16, 128, 2, 1, 1, 4, 0, 1, 1, 1, 1)},
+    {SHAPE USUAL, CONFIG(0, 16, 128, 2, 1, 2, 4, 0, 1, 1, 1, 1)},
+    {SHAPE "ue8m0-1x32-e2m1/1x32", CONFIG(0, 48, 192, 3, 1, 2, 4, 0, 1, 1, 1, 1)},
+    {"fp8_gemm:m=7,n=328,k=2080,recipe=" USUAL ",accumulate=1",
+     CONFIG(1, 8, 128, 1, 1, 1, 4, 0, 4, 0, 1, 0)},
+    {SHAPE USUAL, CONFIG(1, 32, 64, 1, 1, 1, 6, 1, 1, 0, 1, 0)},
+    {SHAPE USUAL, CONFIG(1, 24, 256, 4, 1, 1, 3, 0, 1, 0, 1, 1)},
+    {SHAPE USUAL, CONFIG(1, 16, 192, 3, 1, 1, 3, 0, 1, 0, 2, 0)},
+    {SHAPE USUAL ",out=f32,accumulate=1", CONFIG(1, 64, 128, 1, 1, 1, 3, 1, 1, 1, 1, 1)},
+    {SHAPE USUAL ",out=f32", CONFIG(1, 256, 128, 2, 2, 1, 3, 0, 1, 0, 1, 1)},
+    {SHAPE "f32-1x128-e2m1/ue8m0/32x32", CONFIG(1, 96, 256, 2, 1, 1, 3, 0, 1, 0, 1, 1)},
+    {SHAPE "f32-1x128-e2m1/ue8m0/128x32", CONFIG(1, 16, 64, 1, 1, 1, 12, 0, 1, 1, 1, 1)},
+    {SHAPE "ue8m0-1x128-e2m1/1x32,a_scale_layout=row,b_scale_layout=row",
+     CONFIG(1, 16, 256, 2, 1, 1, 4, 0, 1, 1, 1, 0)},
+    {SHAPE "ue8m0-1x128-e2m1/1x32,a_scale_layout=col,b_scale_layout=col",
+     CONFIG(1, 16, 128, 2, 1, 1, 3, 0, 1, 1, 2, 1)},
+    {SHAPE "ue8m0-1x128-e2m1/1x32,a_scale_layout=packed,b_scale_layout=tma",
+     CONFIG(1, 8, 64, 1, 1, 1, 4, 0, 1, 0, 2, 1)},
+    {SHAPE "f32-1x32-e2m1/f32/1x32,a_scale_layout=row,b_scale_layout=col",
+     CONFIG(0, 64, 128, 2, 1, 1, 3, 0, 1, 1, 1, 1)},
+    {SHAPE "f32-1x128-e2m1/1x32,b_scale_layout=row", CONFIG(0, 16, 256, 2, 1, 2, 4, 0, 1, 0, 1, 1)},
+    {SHAPE "f32-1x128-e2m1/ue8m0/1x128", CONFIG(0, 16, 128, 1, 1, 1, 4, 1, 1, 1, 1, 1)},
+    {SHAPE "f32-1x32-e2m1/128x128", CONFIG(0, 128, 128, 2, 2, 2, 3, 0, 1, 1, 1, 1)},
+    {SHAPE "ue8m0-1x32-e2m1/32x32,out=f32,accumulate=1",
+     CONFIG(0, 128, 128, 2, 2, 1, 3, 0, 1, 1, 1, 1)},
+    {"fp8_gemm:m=20,n=136,k=1056,batch=3,batch_layout=inner,recipe=" USUAL,
+     CONFIG(1, 24, 64, 1, 1, 1, 4, 0, 2, 0, 1, 0)},
+    {"fp8_gemm:m=20,n=136,k=416,batch=3,recipe=ue8m0-1x32-e2m1/1x32",
+     CONFIG(0, 32, 128, 1, 1, 2, 4, 0, 1, 0, 1, 1)},
+    {"fp8_gemm:m=100,n=328,k=544,order=fixed,recipe=" USUAL,
+     CONFIG(0, 16, 128, 2, 1, 2, 4, 0, 1, 0, 1, 1)},
+    /* sampled: seven CTAs that share K, a persistent grid */
+    {"fp8_gemm:m=16,n=4096,k=4096,recipe=" USUAL, CONFIG(1, 16, 192, 3, 1, 1, 3, 0, 7, 0, 2, 0)},
+    {"fp8_gemm:m=512,n=2048,k=512,recipe=" USUAL, CONFIG(1, 128, 128, 2, 1, 1, 3, 1, 1, 1, 1, 1)},
 };
 
 START_TEST(a_config_is_proved)
@@ -38,6 +68,75 @@ START_TEST(a_config_is_proved)
 }
 END_TEST
 
+#define FOLDED   0
+#define TWO_SETS 1
+#define PER_32   2
+#define SPLIT    3
+static const struct {
+    const char *what;
+    int row; /* of `right` */
+    const char *old, *new;
+} mutants[] = {
+    {"codes of the wrong half of a byte", FOLDED, "\"r\"(codes & 0x7777u)",
+     "\"r\"((codes << 4 & 0xf0f0u | codes >> 4 & 0x0f0fu) & 0x7777u)"},
+    {"signs are lost", FOLDED, "0xfffffffe", "0xfffffffe & 0"},
+    {"signs of the neighbour", TWO_SETS, "\"r\"(positive), \"r\"(codes)",
+     "\"r\"(positive), \"r\"(codes >> 4)"},
+    {"4 and 6 are each other", TWO_SETS, "0x10100c08u", "0x0c140c08u"},
+    {"the upper half of a row's codes first", TWO_SETS, "codes<8>(at), above",
+     "codes<0>(at), above"},
+    {"rows without their swizzle", TWO_SETS, "swizzled<64>(row, lane % 4 * 2)",
+     "(row * 64 + lane % 4 * 2)"},
+    {"the scale of the next group", PER_32, "const int row_group = step * Groups / 4,",
+     "const int row_group = (step + 1) % 4 * Groups / 4,"},
+    {"A's scale of the next group", PER_32, "column_group = step * 32 / T::kColumnScales.gran_k;",
+     "column_group = (step + 1) % 4 * 32 / T::kColumnScales.gran_k;"},
+    {"a fold beyond what is exact", FOLDED, "most - least <= kMostShift - kLeastShift",
+     "most - least <= 41"},
+    {"a fold by one step beyond the normal codes", FOLDED, "constexpr i32 kLeastShift = -5",
+     "constexpr i32 kLeastShift = -9"},
+    {"the shared scale is the largest", FOLDED, "return max(most - kMostShift, 0);",
+     "return max(most, 0);"},
+    {"rows far apart do not say so", FOLDED, "? __any_sync(0xffffffffu, apart) : apart;",
+     "? __any_sync(0xffffffffu, false) : apart;"},
+    {"the flags of the first rows only", FOLDED, "i < T::kTiles * 2; i++", "i < T::kTiles; i++"},
+    {"the other row's table", FOLDED, "codes<kLower>(at), below", "codes<kLower>(at), above"},
+    {"the table of the next group", FOLDED, "const u32 above = t.upper[step]",
+     "const u32 above = t.upper[(step + 1) % 4]"},
+    {"groups past K count for the shared scale", FOLDED, "if (present < 4) {",
+     "if (present < 0) {"},
+    {"a stage is handed back before its codes are read", FOLDED,
+     "            if (now.nibbles.shares(line.row)) {",
+     "            line.release(line.ring.empty());\n            if (now.nibbles.shares(line.row)) "
+     "{"},
+    {"too few bytes are expected", FOLDED, "T::kRowBytes + T::kColumnBytes);",
+     "T::kRowBytes + T::kColumnBytes - 16);"},
+    {"products are not waited for", FOLDED,
+     "wgmma_wait<0>();\n                wgmma_hold(part);\n                add",
+     "wgmma_wait<1>();\n                wgmma_hold(part);\n                add"},
+    {"codes are expanded into registers that multiply", TWO_SETS,
+     "set = next / T::kChunks % 2, step", "set = 0, step"},
+    {"no fence before a product of registers", TWO_SETS,
+     "        wgmma_fence();\n        wgmma_multiply<Accumulate>",
+     "        wgmma_multiply<Accumulate>"},
+    {"K is loaded by codes, not by bytes", FOLDED, "C.b_e2m1 ? k / 2 : k", "k"},
+    {"parts are read before they are there", SPLIT, "    cluster_sync();\n    const i32 rank",
+     "    const i32 rank"},
+};
+
+START_TEST(a_mutant_is_refused)
+{
+    prove_fixture f;
+    prove_result r;
+
+    prove_fixture_open(&f, "emu:h20", right[mutants[_i].row].problem, TEMPLATE,
+                       right[mutants[_i].row].config, mutants[_i].old, mutants[_i].new);
+    prove_fixture_run(&f, &r);
+    ck_assert_msg(r.outcome != STORE_OK, "passed: %s", mutants[_i].what);
+    prove_fixture_close(&f);
+}
+END_TEST
+
 int main(void)
 {
     TCase *tests = tcase_create("wgmma_fp4");
@@ -46,7 +145,9 @@ int main(void)
         return 0;
     }
     tcase_add_loop_test(tests, a_config_is_proved, 0, ARRAY_LEN(right));
-    const int result = suite_run_here("bench/prove_wgmma_fp4", tests); /* the compiler has threads */
+    tcase_add_loop_test(tests, a_mutant_is_refused, 0, ARRAY_LEN(mutants));
+    const int result =
+        suite_run_here("bench/prove_wgmma_fp4", tests); /* the compiler has threads */
     prove_fixture_stop();
     return result;
 }
