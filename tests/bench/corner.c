@@ -244,3 +244,37 @@ void corner_schedules(const corner_candidate *c, const hone_problem *problem, co
     inputs_free_outputs(&s.first);
     inputs_free(&s.in);
 }
+
+verify_result corner_judge(const corner_candidate *c, const hone_problem *problem, const inputs *in)
+{
+    const prove_launch how = {.schedule = 0};
+    hone_error error = {0};
+    prove_result run = {.outcome = STORE_OK};
+    verify_result result = {.passed = false};
+    inputs after = {0};
+    prove_buffers buffers;
+    plan *p = calloc(1, sizeof *p);
+    int hit = -1;
+
+    ck_assert_ptr_nonnull(p);
+    ck_assert(corner_plan(c, problem, 0, p));
+    ck_assert_int_eq(inputs_copy_outputs(in, &after, &error), HONE_OK);
+    ck_assert_int_eq(prove_buffers_open(c->d, in, &buffers, &error), HONE_OK);
+    ck_assert_msg(prove_launch_once(&buffers, c->module, p, &how, &run, NULL, &error) == HONE_OK,
+                  "%s", error.message);
+    ck_assert_msg(run.outcome == STORE_OK, "%s", run.reason);
+    ck_assert_int_eq(prove_buffers_read(&buffers, &after, &hit, &error), HONE_OK);
+    const verify_request request = {.problem = problem,
+                                    .before = in,
+                                    .after = (const uint8_t *const *)after.image,
+                                    .tolerance = p->tolerance,
+                                    .wide =
+                                        verify_unit_is_wide(c->d->gpu.facts.arch, p->fraction_bits),
+                                    .ctas_run = 1,
+                                    .ctas_total = 1};
+    ck_assert_int_eq(verify_outputs(&request, &result, &error), HONE_OK);
+    prove_buffers_close(&buffers);
+    inputs_free_outputs(&after);
+    free(p);
+    return result;
+}

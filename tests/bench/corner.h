@@ -3,6 +3,7 @@
 #ifndef HONE_TESTS_CORNER_H
 #define HONE_TESTS_CORNER_H
 
+#include "bench/inputs.h"
 #include "tests/bench/prove_fixture.h"
 
 typedef struct corner_candidate {
@@ -46,5 +47,9 @@ size_t corner_draw(const device *d, const hone_problem *problem, const manifest 
  * or difference in bits, else "". */
 void corner_schedules(const corner_candidate *c, const hone_problem *problem, const plan *p,
                       uint64_t seeds, char why[240]);
+
+/* Launch once on these operands, and judge what is written. */
+verify_result corner_judge(const corner_candidate *c, const hone_problem *problem,
+                           const inputs *in);
 
 #endif

@@ -1,9 +1,13 @@
 /* test_prove_wgmma_fp4.c - fp8_gemm/sm90_wgmma_fp4 proved on the emulator: every axis and recipe by
  * pinned configs, and mutants of what it does to B's codes that the proof must refuse. */
-#include "tests/bench/prove_fixture.h"
+#include "tests/bench/corner.h"
 #include "tests/support/suite.h"
 
+#include "core/integer.h"
+#include "core/problem.h"
+
 #include <check.h>
+#include <string.h>
 
 #define TEMPLATE "fp8_gemm/sm90_wgmma_fp4"
 #define CONFIG(fold, m, n, rows, chunks, sets, stages, pair, split, staged, residency, idle)       \
@@ -29,13 +33,13 @@ static const struct {
     {SHAPE USUAL ",out=f32,accumulate=1", CONFIG(1, 64, 128, 1, 1, 1, 3, 1, 1, 1, 1, 1)},
     {SHAPE USUAL ",out=f32", CONFIG(1, 256, 128, 2, 2, 1, 3, 0, 1, 0, 1, 1)},
     {SHAPE "f32-1x128-e2m1/ue8m0/32x32", CONFIG(1, 96, 256, 2, 1, 1, 3, 0, 1, 0, 1, 1)},
-    {SHAPE "f32-1x128-e2m1/ue8m0/128x32", CONFIG(1, 16, 64, 1, 1, 1, 12, 0, 1, 1, 1, 1)},
+    {SHAPE "ue8m0-1x128-e2m1/32x32", CONFIG(1, 16, 64, 1, 1, 1, 12, 0, 1, 1, 1, 1)},
     {SHAPE "ue8m0-1x128-e2m1/1x32,a_scale_layout=row,b_scale_layout=row",
      CONFIG(1, 16, 256, 2, 1, 1, 4, 0, 1, 1, 1, 0)},
     {SHAPE "ue8m0-1x128-e2m1/1x32,a_scale_layout=col,b_scale_layout=col",
      CONFIG(1, 16, 128, 2, 1, 1, 3, 0, 1, 1, 2, 1)},
-    {SHAPE "ue8m0-1x128-e2m1/1x32,a_scale_layout=packed,b_scale_layout=tma",
-     CONFIG(1, 8, 64, 1, 1, 1, 4, 0, 1, 0, 2, 1)},
+    {SHAPE "f32-1x128-e2m1/f32/1x32,a_scale_layout=tma,b_scale_layout=tma",
+     CONFIG(0, 8, 64, 1, 1, 1, 4, 0, 1, 0, 2, 1)},
     {SHAPE "f32-1x32-e2m1/f32/1x32,a_scale_layout=row,b_scale_layout=col",
      CONFIG(0, 64, 128, 2, 1, 1, 3, 0, 1, 1, 1, 1)},
     {SHAPE "f32-1x128-e2m1/1x32,b_scale_layout=row", CONFIG(0, 16, 256, 2, 1, 2, 4, 0, 1, 0, 1, 1)},
@@ -79,7 +83,7 @@ static const struct {
 } mutants[] = {
     {"codes of the wrong half of a byte", FOLDED, "\"r\"(codes & 0x7777u)",
      "\"r\"((codes << 4 & 0xf0f0u | codes >> 4 & 0x0f0fu) & 0x7777u)"},
-    {"signs are lost", FOLDED, "0xfffffffe", "0xfffffffe & 0"},
+    {"all codes are negative", FOLDED, "%1, 0xfffffffe, %2", "%1, 0, %2"},
     {"signs of the neighbour", TWO_SETS, "\"r\"(positive), \"r\"(codes)",
      "\"r\"(positive), \"r\"(codes >> 4)"},
     {"4 and 6 are each other", TWO_SETS, "0x10100c08u", "0x0c140c08u"},
@@ -99,7 +103,6 @@ static const struct {
      "return max(most, 0);"},
     {"rows far apart do not say so", FOLDED, "? __any_sync(0xffffffffu, apart) : apart;",
      "? __any_sync(0xffffffffu, false) : apart;"},
-    {"the flags of the first rows only", FOLDED, "i < T::kTiles * 2; i++", "i < T::kTiles; i++"},
     {"the other row's table", FOLDED, "codes<kLower>(at), below", "codes<kLower>(at), above"},
     {"the table of the next group", FOLDED, "const u32 above = t.upper[step]",
      "const u32 above = t.upper[(step + 1) % 4]"},
@@ -114,8 +117,6 @@ static const struct {
     {"products are not waited for", FOLDED,
      "wgmma_wait<0>();\n                wgmma_hold(part);\n                add",
      "wgmma_wait<1>();\n                wgmma_hold(part);\n                add"},
-    {"codes are expanded into registers that multiply", TWO_SETS,
-     "set = next / T::kChunks % 2, step", "set = 0, step"},
     {"no fence before a product of registers", TWO_SETS,
      "        wgmma_fence();\n        wgmma_multiply<Accumulate>",
      "        wgmma_multiply<Accumulate>"},
@@ -137,6 +138,94 @@ START_TEST(a_mutant_is_refused)
 }
 END_TEST
 
+/* ---- Blocks that share a scale beside blocks that cannot ---------------------------------------
+ */
+
+/* Scales of B that are all one, but in a few rows: of either 32 of the first warpgroup, of the
+ * second one, of other tiles. The codes under a scale that others cannot share are zeros: what the
+ * others then lose is not hidden by it. */
+#define MIXED_PROBLEM "fp8_gemm:m=24,n=328,k=928,recipe=" USUAL
+#define MIXED_CONFIG  CONFIG(1, 24, 128, 2, 1, 1, 4, 0, 1, 0, 1, 1)
+enum { HALVES_ROW = 140 };
+static const struct {
+    int block, row, group, up; /* the group's scale is 2^up of its neighbours' */
+} apart[] = {
+    {0, 3, 0, 11}, {1, 7, 1, 12},   {2, 40, 0, 12},  {3, 70, 3, 20},   {4, 199, 0, 12},
+    {4, 33, 0, 6}, {4, 200, 3, 30}, {5, 127, 1, 11}, {5, 128, 2, 120}, {7, 5, 0, 60},
+};
+
+static inputs mixed_inputs(const hone_problem *problem)
+{
+    const hone_fp8_gemm *p = &problem->as.fp8_gemm;
+    const int64_t groups = integer_ceil_div(p->k, 32);
+    hone_error error = {0};
+    inputs in = {0};
+
+    ck_assert_int_eq(inputs_make(problem, INPUTS_NORMAL, 5, &in, &error), HONE_OK);
+    for (uint64_t i = 0; i < in.operand[3].bytes; i++) {
+        in.image[3][i] = in.image[3][i] != 0xff ? 100 : 0xff; /* padding stays NaN */
+    }
+    for (size_t i = 0; i < ARRAY_LEN(apart); i++) {
+        const int64_t row = apart[i].row, group = apart[i].block * 4 + apart[i].group;
+        const uint64_t at = problem_scale_offset(p->n, groups, HONE_DTYPE_UE8M0,
+                                                 (hone_scale_layout)p->b_scale_layout, row, group);
+        in.image[3][at] = (uint8_t)(100 + apart[i].up);
+        if (apart[i].up > 11) {
+            memset(in.image[2] + (row * p->k + group * 32) / 2, 0, 16);
+        }
+    }
+    /* A row of nothing but 0.5, where that times 2^-6 would be no step of exponent away. */
+    const uint64_t row = HALVES_ROW, group = 4;
+    memset(in.image[2] + row * (uint64_t)p->k / 2, 0, (size_t)p->k / 2);
+    memset(in.image[2] + (row * (uint64_t)p->k + group * 32) / 2, 0x11, 48);
+    in.image[3][problem_scale_offset(p->n, groups, HONE_DTYPE_UE8M0,
+                                     (hone_scale_layout)p->b_scale_layout, (int64_t)row,
+                                     (int64_t)group + 3)] = 112;
+    return in;
+}
+
+static verify_result judge_mixed(const corner_edit *edit)
+{
+    const manifest *m = templates_find(prove_fixture_templates(), TEMPLATE);
+    corner_candidate c;
+    hone_problem problem;
+    config chosen;
+    device *d = NULL;
+    hone_error error = {0};
+
+    ck_assert_int_eq(hone_problem_parse(MIXED_PROBLEM, &problem, &error), HONE_OK);
+    ck_assert_int_eq(manifest_config_parse(m, MIXED_CONFIG, &chosen, &error), HONE_OK);
+    ck_assert_int_eq(device_open("emu:h20", &d, &error), HONE_OK);
+    corner_open_edited(&c, d, &problem, m, &chosen, edit, edit != NULL);
+    inputs in = mixed_inputs(&problem);
+    const verify_result result = corner_judge(&c, &problem, &in);
+    inputs_free(&in);
+    corner_close(&c);
+    device_close(d);
+    return result;
+}
+
+START_TEST(some_blocks_share_a_scale)
+{
+    const verify_result result = judge_mixed(NULL);
+
+    ck_assert_msg(result.passed, "%s", result.reason);
+}
+END_TEST
+
+static const corner_edit mixed_mutants[] = {
+    {"i < T::kTiles * 2; i++", "i < T::kTiles; i++"}, /* the flags of the first 32 rows only */
+    {"+ row / 32;", ";"},                             /* of the first warpgroup's only */
+    {"constexpr i32 kLeastShift = -5", "constexpr i32 kLeastShift = -6"},
+    {"table[0] = table[1] = table[2] = table[3] = e2m1_table(0);", ""},
+};
+
+START_TEST(a_mutant_that_mixes_them_up_is_refused)
+{
+    ck_assert_msg(!judge_mixed(&mixed_mutants[_i]).passed, "passed: %s", mixed_mutants[_i].new);
+}
+END_TEST
+
 int main(void)
 {
     TCase *tests = tcase_create("wgmma_fp4");
@@ -146,6 +235,8 @@ int main(void)
     }
     tcase_add_loop_test(tests, a_config_is_proved, 0, ARRAY_LEN(right));
     tcase_add_loop_test(tests, a_mutant_is_refused, 0, ARRAY_LEN(mutants));
+    tcase_add_test(tests, some_blocks_share_a_scale);
+    tcase_add_loop_test(tests, a_mutant_that_mixes_them_up_is_refused, 0, ARRAY_LEN(mixed_mutants));
     const int result =
         suite_run_here("bench/prove_wgmma_fp4", tests); /* the compiler has threads */
     prove_fixture_stop();
