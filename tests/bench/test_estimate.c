@@ -16,6 +16,7 @@
     "swap=0 block_m=128 block_n=192 row_groups=2 column_groups=1 chunks=2 sets=2 queue=1 "         \
     "stages=4 pair=0 "                                                                             \
     "split_k=1 share=" #share " raster=8 staged=0 loader_registers=56 residency=1 idle=1"
+#define FP4      "fp8_gemm/sm90_wgmma_fp4"
 static const struct {
     const char *device, *problem, *template, *config;
 } kernels[] = {
@@ -25,6 +26,8 @@ static const struct {
     {"emu:h20", "fp8_gemm:m=256,n=1536,k=1024,recipe=f32-1x32-32x32", MMA_SYNC, NULL},
     {"emu:h20", "fp8_gemm:m=300,n=1000,k=1024,recipe=ue8m0-1x32-1x32,out=f32", MMA_SYNC, NULL},
     {"emu:h20", "fp8_gemm:m=33,n=136,k=320,batch=2,recipe=f32-1x128-128x128", MMA_SYNC, NULL},
+    {"emu:h20", "fp8_gemm:m=1,n=4096,k=7168,recipe=f32-1x128-e2m1/ue8m0/1x32", FP4, NULL},
+    {"emu:h20", "fp8_gemm:m=64,n=7168,k=2048,recipe=ue8m0-1x32-e2m1/1x32", FP4, NULL},
     {"emu:rtx4090", "fp8_gemm:m=2048,n=2048,k=512,recipe=f32-1x128-128x128", MMA_SYNC, NULL},
     {"emu:rtx4090", "fp8_gemm:m=16,n=4096,k=4096,recipe=ue8m0-1x32-32x32", MMA_SYNC, NULL},
     {"emu:rtx5090", "fp8_gemm:m=2048,n=4096,k=512,recipe=ue8m0-1x32-32x32", SCALED, NULL},

@@ -190,6 +190,16 @@ static const struct {
     {PER_32, CONFIG(1, 8, 128, 2, 1, 1, 2, 8, 0, 0, 0)},
     {PER_32, CONFIG(1, 64, 64, 1, 1, 1, 1, 3, 1, 1, 1)},
 #undef CONFIG
+#define CONFIG(m, n, rows, sets, stages, pair, staged, residency, idle)                            \
+    "fold=0 block_m=" #m " block_n=" #n " row_groups=" #rows " chunks=1 sets=" #sets               \
+    " stages=" #stages " pair=" #pair " split_k=1 raster=1 staged=" #staged                        \
+    " residency=" #residency " idle=" #idle
+#define FP4                                                                                        \
+    "fp8_gemm:m=%d,n=72,k=320,recipe=f32-1x128-e2m1/ue8m0/1x32,a_scale_layout=row,order=fixed"
+    {FP4, CONFIG(128, 128, 2, 1, 3, 0, 1, 1, 1)},
+    {FP4, CONFIG(8, 64, 1, 2, 8, 0, 0, 2, 0)},
+    {FP4, CONFIG(64, 64, 1, 2, 3, 1, 0, 1, 1)},
+#undef CONFIG
 };
 enum { MOST_ROWS = 300, CONFIGS_OF_A_FAMILY = 3 };
 
@@ -208,8 +218,8 @@ static hone_problem sized(const char *format, int m)
 static void compare_sizes(size_t which, int step, const inputs *whole, inputs *all)
 {
     const char *format = hopper_fixed[which].problem;
-    const manifest *m = templates_find(shared.templates, "fp8_gemm/sm90_wgmma");
     hone_problem problem = sized(format, MOST_ROWS);
+    const manifest *m = kernels_serving(&shared, &problem, &hopper->gpu.facts);
     hone_error error;
     template_source source;
     config c;
@@ -248,7 +258,10 @@ START_TEST(hopper_gives_a_row_the_same_bits_for_every_m)
         return;
     }
     const manifest *m = kernels_serving(&shared, &problem, &hopper->gpu.facts);
-    ck_assert_str_eq(manifest_name(m), "fp8_gemm/sm90_wgmma"); /* no other unit serves it */
+    /* No other unit serves it. */
+    ck_assert_str_eq(manifest_name(m), problem.as.fp8_gemm.recipe.b.element == HONE_DTYPE_E2M1
+                                           ? "fp8_gemm/sm90_wgmma_fp4"
+                                           : "fp8_gemm/sm90_wgmma");
     ck_assert_int_eq(inputs_make(&problem, INPUTS_NORMAL, 3, &whole, &error), HONE_OK);
     for (size_t i = 0; i < CONFIGS_OF_A_FAMILY; i++) {
         compare_sizes(first + i, step, &whole, &all);

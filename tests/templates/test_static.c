@@ -59,12 +59,19 @@ END_TEST
 
 /* ---- Draws ----------------------------------------------------------------------------------- */
 
-static const char *const drawn[] = {
-    "fp8_gemm:m=4096,n=7168,k=2048,recipe=f32-1x128-128x128",
-    "fp8_gemm:m=16,n=7168,k=2048,recipe=f32-1x128-1x128,out=f32,accumulate=1",
-    "fp8_gemm:m=4096,n=7168,k=2048,recipe=ue8m0-1x32-32x32",
-    "fp8_gemm:m=64,n=4096,k=7168,recipe=f32-1x32-128x128",
-    "fp8_gemm:m=512,n=4096,k=7168,recipe=ue8m0-1x32-1x32",
+#define FP4 STATIC_TEMPLATE "_fp4"
+static const struct {
+    const char *template_name, *problem;
+} drawn[] = {
+    {STATIC_TEMPLATE, "fp8_gemm:m=4096,n=7168,k=2048,recipe=f32-1x128-128x128"},
+    {STATIC_TEMPLATE, "fp8_gemm:m=16,n=7168,k=2048,recipe=f32-1x128-1x128,out=f32,accumulate=1"},
+    {STATIC_TEMPLATE, "fp8_gemm:m=4096,n=7168,k=2048,recipe=ue8m0-1x32-32x32"},
+    {STATIC_TEMPLATE, "fp8_gemm:m=64,n=4096,k=7168,recipe=f32-1x32-128x128"},
+    {STATIC_TEMPLATE, "fp8_gemm:m=512,n=4096,k=7168,recipe=ue8m0-1x32-1x32"},
+    {FP4, "fp8_gemm:m=16,n=4096,k=7168,recipe=f32-1x128-e2m1/ue8m0/1x32"},
+    {FP4, "fp8_gemm:m=512,n=7168,k=2048,recipe=ue8m0-1x128-e2m1/1x32,out=f32,accumulate=1"},
+    {FP4, "fp8_gemm:m=64,n=7168,k=2048,recipe=ue8m0-1x32-e2m1/1x32"},
+    {FP4, "fp8_gemm:m=512,n=4096,k=7168,recipe=f32-1x32-e2m1/32x32"},
 };
 
 /* Compile one drawn config; whether ptxas has nothing against it. Clean code must be clean in its
@@ -132,9 +139,9 @@ START_TEST(what_survives_pruning_is_clean)
     int clean = 0, tried = 0;
     gpu g;
 
-    ck_assert_int_eq(hone_problem_parse(drawn[_i], &problem, &error), HONE_OK);
+    ck_assert_int_eq(hone_problem_parse(drawn[_i].problem, &problem, &error), HONE_OK);
     ck_assert_int_eq(gpu_find("h200", &g, &error), HONE_OK);
-    const manifest *m = templates_find(shared.templates, STATIC_TEMPLATE);
+    const manifest *m = templates_find(shared.templates, drawn[_i].template_name);
     ck_assert_int_eq(space_open(m, &problem, &g.facts, &s, &error), HONE_OK);
     for (int i = 0; i < DRAWS && tried < most; i++) {
         config c;
@@ -151,7 +158,7 @@ START_TEST(what_survives_pruning_is_clean)
             clean++;
         }
     }
-    ck_assert_msg(2 * clean + 1 >= tried, "%s: %d of %d survive", drawn[_i], clean, tried);
+    ck_assert_msg(2 * clean + 1 >= tried, "%s: %d of %d survive", drawn[_i].problem, clean, tried);
     space_close(s);
 }
 END_TEST
