@@ -12,7 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { NONE = 0, SYNC = 1, WGMMA = 2, SCALED = 4 };
+enum { NONE = 0, SYNC = 1, WGMMA = 2, SCALED = 4, FP4 = 8 };
 static const struct {
     const char *name;
     unsigned bit;
@@ -20,6 +20,7 @@ static const struct {
     {"fp8_gemm/mma_sync", SYNC},
     {"fp8_gemm/sm90_wgmma", WGMMA},
     {"fp8_gemm/sm120_block_scale", SCALED},
+    {"fp8_gemm/sm90_wgmma_fp4", FP4},
 };
 
 enum { SM_89, SM_90A, SM_100A, SM_120A, ARCHS };
@@ -109,10 +110,12 @@ static const struct {
     {SHAPE "ue8m0-1x32-32x32,order=fixed,align=8", {SYNC, SYNC, SYNC, SCALED}},
     {SHAPE "f32-1x32-32x32,order=fixed", {SYNC, WGMMA, SYNC, SYNC}},
     /* B of four bits */
-    {SHAPE "ue8m0-1x32-e2m1/1x32", {NONE, NONE, NONE, SCALED}},
-    {SHAPE "ue8m0-1x128-e2m1/1x32,out=f32,accumulate=1", {NONE, NONE, NONE, SCALED}},
-    {SHAPE "ue8m0-1x32-e2m1/1x32,order=fixed", {NONE, NONE, NONE, SCALED}},
-    {SHAPE "f32-1x128-e2m1/ue8m0/1x32", {NONE, NONE, NONE, NONE}},
+    {SHAPE "ue8m0-1x32-e2m1/1x32", {NONE, FP4, NONE, SCALED}},
+    {SHAPE "ue8m0-1x128-e2m1/1x32,out=f32,accumulate=1", {NONE, FP4, NONE, SCALED}},
+    {SHAPE "ue8m0-1x32-e2m1/1x32,order=fixed", {NONE, FP4, NONE, SCALED}},
+    {SHAPE "ue8m0-1x32-e2m1/1x32,align=8", {NONE, NONE, NONE, SCALED}},
+    {SHAPE "f32-1x128-e2m1/ue8m0/1x32", {NONE, FP4, NONE, NONE}},
+    {SHAPE "f32-1x32-e2m1/f32/32x32,batch=3,batch_layout=inner", {NONE, FP4, NONE, NONE}},
 };
 
 START_TEST(each_arch_serves_what_the_contract_says)
@@ -141,6 +144,8 @@ static const struct {
     {SHAPE "ue8m0-1x32-e2m1/1x32", SM_89, "mma_sync: both operands are e4m3"},
     {SHAPE "ue8m0-1x32-e2m1/1x32", SM_100A, "mma_sync: both operands are e4m3"},
     {SHAPE "ue8m0-1x32-e2m1/1x32", SM_100A, "sm90_wgmma: wgmma is sm_90a's"},
+    {SHAPE "ue8m0-1x32-e2m1/1x32", SM_100A, "sm90_wgmma_fp4: wgmma is sm_90a's"},
+    {SHAPE "ue8m0-1x32-e2m1/1x32,align=8", SM_90A, "sm90_wgmma_fp4: the copy engine takes"},
     {SHAPE "ue8m0-1x32-32x32,align=8", SM_90A, "sm90_wgmma: the copy engine takes"},
     {SHAPE "ue8m0-1x32-32x32,order=fixed", SM_90A, "mma_sync: a fixed order has one unit"},
     {SHAPE "ue8m0-1x32-32x32,order=fixed", SM_120A, "mma_sync: a fixed order has one unit"},
@@ -191,7 +196,7 @@ static unsigned expected(const hone_fp8_gemm *p, int arch)
     const unsigned best = (wgmma ? WGMMA : 0) | (scaled ? SCALED : 0);
 
     if (p->recipe.b.element == HONE_DTYPE_E2M1) {
-        return scaled ? SCALED : NONE;
+        return wgmma ? FP4 : scaled ? SCALED : NONE;
     }
     return p->order == HONE_ORDER_FIXED && best != 0 ? best : best | SYNC;
 }
