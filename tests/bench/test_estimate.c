@@ -17,6 +17,10 @@
     "stages=4 pair=0 "                                                                             \
     "split_k=1 share=" #share " raster=8 staged=0 loader_registers=56 residency=1 idle=1"
 #define FP4      "fp8_gemm/sm90_wgmma_fp4"
+#define CONFIG(swap, m, n, rows, columns, chunks, sets, stages, pair, split, staged, idle)         \
+    "swap=" #swap " block_m=" #m " block_n=" #n " row_groups=" #rows " column_groups=" #columns    \
+    " chunks=" #chunks " sets=" #sets " stages=" #stages " pair=" #pair " split_k=" #split         \
+    " raster=8 staged=" #staged " loader_registers=40 residency=1 idle=" #idle " share=1 queue=1"
 static const struct {
     const char *device, *problem, *template, *config;
 } kernels[] = {
@@ -48,6 +52,23 @@ static const struct {
      * shared. */
     {"emu:h20", "fp8_gemm:m=2048,n=2112,k=384,recipe=f32-1x32-128x128", WGMMA, PERSISTENT(1)},
     {"emu:h20", "fp8_gemm:m=2048,n=2112,k=384,recipe=f32-1x32-128x128", WGMMA, PERSISTENT(3)},
+    {"emu:h20", "fp8_gemm:m=1024,n=4096,k=2048,recipe=f32-1x128-128x128", WGMMA, NULL},
+    {"emu:h20", "fp8_gemm:m=1024,n=4096,k=2048,recipe=ue8m0-1x32-32x32", WGMMA, NULL},
+    {"emu:h200", "fp8_gemm:m=1024,n=4096,k=2048,recipe=f32-1x32-128x128", WGMMA, NULL},
+    {"emu:h200", "fp8_gemm:m=512,n=2112,k=2048,recipe=f32-1x128-1x128,out=f32,accumulate=1", WGMMA,
+     NULL},
+    {"emu:h20", "fp8_gemm:m=16,n=7168,k=2048,recipe=f32-1x128-128x128", WGMMA, NULL},
+    {"emu:h20", "fp8_gemm:m=64,n=2112,k=7168,recipe=ue8m0-1x32-1x32", WGMMA, NULL},
+    {"emu:h20", "fp8_gemm:m=1024,n=4096,k=2048,recipe=f32-1x128-128x128", WGMMA,
+     CONFIG(0, 128, 128, 2, 1, 1, 1, 4, 1, 1, 1, 1)}, /* pairs */
+    {"emu:h20", "fp8_gemm:m=1024,n=4096,k=2048,recipe=ue8m0-1x32-32x32", WGMMA,
+     CONFIG(0, 128, 128, 2, 1, 1, 2, 4, 0, 1, 1, 1)},
+    {"emu:h200", "fp8_gemm:m=1024,n=4096,k=2048,recipe=f32-1x32-128x128", WGMMA,
+     CONFIG(1, 128, 128, 2, 1, 1, 2, 4, 2, 1, 1, 1)}, /* turned, pairs, one B scale a warpgroup */
+    {"emu:h20", "fp8_gemm:m=7,n=2112,k=7168,recipe=f32-1x128-128x128", WGMMA,
+     CONFIG(1, 8, 128, 2, 1, 1, 1, 6, 0, 4, 0, 0)}, /* turned, K in four parts */
+    {"emu:h20", "fp8_gemm:m=64,n=2112,k=7168,recipe=f32-1x32-32x32,out=f32", WGMMA,
+     CONFIG(0, 64, 128, 1, 1, 1, 1, 6, 0, 2, 0, 0)},
 };
 
 /* Of the time; of a pipe's own, where it takes a quarter of the time or more: ptxas drops
