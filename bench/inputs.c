@@ -262,6 +262,52 @@ static hone_status fill_weight(const hone_weight_quant *p, inputs_kind kind, uin
                              (uint32_t)p->gran_k, kind, seed, in->image[0], error);
 }
 
+/* Codes of the special kind are any, some groups all zero, exponents from one end to the other and
+ * NaN. */
+static void fill_special_codes(uint64_t groups, uint64_t seed, inputs *in)
+{
+    for (uint64_t g = 0; g < groups; g++) {
+        uint64_t words[2] = {random_next(&seed), random_next(&seed)};
+        if (g % 5 == 3) {
+            words[0] = words[1] = g % 2 == 0 ? 0 : UINT64_C(0x8888888888888888);
+        }
+        memcpy(in->image[0] + 16 * g, words, sizeof words);
+        in->image[1][g] = (uint8_t)(g % 11 == 7 ? 0xff : random_next(&seed) % 256);
+    }
+}
+
+static hone_status fill_mxfp4(const hone_mxfp4_fold *p, inputs_kind kind, uint64_t seed, inputs *in,
+                              hone_error *error)
+{
+    hone_status status = HONE_OK;
+    const inputs_matrix m = {
+        .rows = p->n,
+        .k = p->k,
+        .batch = p->batch,
+        .row_stride = p->k,
+        .batch_stride = p->n * p->k,
+        .quant = {HONE_DTYPE_E2M1, HONE_DTYPE_UE8M0, 1, 32},
+        .scale_layout = HONE_SCALES_ROW,
+        .scale_rows = p->n,
+        .scale_groups = p->k / 32,
+        .scale_batch = p->n * (p->k / 32),
+        .groups = p->k / 32,
+        .payload = in->image[0],
+        .scales = in->image[1],
+        .hole_row = p->n / 2,
+        .hole_rows = p->n > 1,
+        .hole_columns = p->k,
+        .one_signed = 3,
+    };
+
+    TRY(inputs_fill_quantised(&m, kind, seed, error));
+    if (kind == INPUTS_SPECIALS) {
+        fill_special_codes(in->operand[1].bytes, seed, in);
+    }
+done:
+    return status;
+}
+
 static hone_status fill(const hone_problem *problem, inputs_kind kind, uint64_t seed, inputs *in,
                         hone_error *error)
 {
@@ -273,6 +319,8 @@ static hone_status fill(const hone_problem *problem, inputs_kind kind, uint64_t 
         return fill_act(&problem->as.act_quant, kind, seed, in, error);
     case HONE_OP_FOLD:
         return fill_fold(&problem->as.fold, kind, seed, in, error);
+    case HONE_OP_MXFP4_FOLD:
+        return fill_mxfp4(&problem->as.mxfp4_fold, kind, seed, in, error);
     case HONE_OP_KV_QUANT:
         return fill_kv(&problem->as.kv_quant, kind, seed, in, error);
     case HONE_OP_WEIGHT_QUANT:

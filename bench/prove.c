@@ -60,6 +60,7 @@ static double elements_of(const hone_problem *problem)
     const hone_act_quant *act = &problem->as.act_quant;
     const hone_fold *fold = &problem->as.fold;
     const hone_weight_quant *weight = &problem->as.weight_quant;
+    const hone_mxfp4_fold *mxfp4 = &problem->as.mxfp4_fold;
 
     switch (problem->op) {
     case HONE_OP_ACT_QUANT:
@@ -68,6 +69,8 @@ static double elements_of(const hone_problem *problem)
         return (double)weight->n * (double)weight->k;
     case HONE_OP_FOLD:
         return (double)fold->m * (double)fold->k;
+    case HONE_OP_MXFP4_FOLD:
+        return (double)mxfp4->n * (double)mxfp4->k * (double)mxfp4->batch;
     default:
         return 0.0;
     }
@@ -76,8 +79,7 @@ static double elements_of(const hone_problem *problem)
 /* Rows that are left out are not written, so that the tiles of sampled CTAs could not be told. */
 static bool has_gaps(const hone_problem *problem)
 {
-    return problem->op == HONE_OP_ACT_QUANT &&
-           problem->as.act_quant.row_set != HONE_ROWS_EVERY;
+    return problem->op == HONE_OP_ACT_QUANT && problem->as.act_quant.row_set != HONE_ROWS_EVERY;
 }
 
 static bool is_large(const device *d, const hone_problem *problem)

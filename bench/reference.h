@@ -41,6 +41,11 @@ void reference_act_values(const hone_act_quant *p, const inputs *in, int64_t row
 void reference_weight_quant(const hone_weight_quant *p, const inputs *in, int64_t row_block,
                             int64_t group, uint8_t *codes, float *scale, uint8_t *scale_code);
 
+/* One block of an MXFP4 fold: `row` and `column` count blocks of matrix `batch`. codes receives
+ * block_rows * block_cols bytes, dense as the block is (less at the ends). The scale's byte. */
+uint8_t reference_mxfp4_fold(const hone_mxfp4_fold *p, const inputs *in, int64_t batch, int64_t row,
+                             int64_t column, uint8_t *codes);
+
 /* The whole cache and the counter after all tokens: `cache` and `dropped` start as `in` has them.
  */
 hone_status reference_kv_quant(const hone_kv_quant *p, const inputs *in, uint8_t *cache,

@@ -1,6 +1,7 @@
 /* reference_quant.c - the quantising ops, byte for byte, by core's one quantiser. */
 #include "bench/reference.h"
 
+#include "core/fold_mxfp4.h"
 #include "core/numfmt.h"
 
 #include <math.h>
@@ -37,8 +38,7 @@ void reference_act_values(const hone_act_quant *p, const inputs *in, int64_t row
         }
         double silu = gate / (1.0 + exp(-gate));
         value[i] = silu * up;
-        bound[i] =
-            fabs(up) * (fabs(silu) * (0x1p-20 + fabs(gate) * 0x1p-23) + 0x1p-118) + 0x1p-149;
+        bound[i] = fabs(up) * (fabs(silu) * (0x1p-20 + fabs(gate) * 0x1p-23) + 0x1p-118) + 0x1p-149;
     }
 }
 
@@ -54,8 +54,25 @@ void reference_weight_quant(const hone_weight_quant *p, const inputs *in, int64_
             x[len++] = numfmt_decode((hone_dtype)p->in, in->image[0], (uint64_t)(r * p->k + c));
         }
     }
-    *scale = numfmt_quantise(x, len, (hone_scale_rule)p->rule, (hone_dtype)p->out, codes,
-                             scale_code);
+    *scale =
+        numfmt_quantise(x, len, (hone_scale_rule)p->rule, (hone_dtype)p->out, codes, scale_code);
+}
+
+uint8_t reference_mxfp4_fold(const hone_mxfp4_fold *p, const inputs *in, int64_t batch, int64_t row,
+                             int64_t column, uint8_t *codes)
+{
+    const int64_t first = row * p->block_rows, left = column * p->block_cols;
+    const int64_t rows = p->n - first < p->block_rows ? p->n - first : p->block_rows;
+    const int64_t cols = p->k - left < p->block_cols ? p->k - left : p->block_cols;
+    const int64_t at = (batch * p->n + first) * p->k + left;
+    const fold_mxfp4_block block = {.codes = in->image[0] + at / 2,
+                                    .codes_stride = (uint64_t)p->k / 2,
+                                    .scales = in->image[1] + at / 32,
+                                    .scales_stride = (uint64_t)p->k / 32,
+                                    .rows = (uint64_t)rows,
+                                    .groups = (uint64_t)cols / 32};
+
+    return fold_mxfp4(&block, codes, (uint64_t)cols).scale;
 }
 
 /* One token into its page. */

@@ -67,8 +67,7 @@ void verify_gated(const quant_view *v, const quant_block *b, verify_result *out)
 
     out->compared += (uint64_t)v->block_k;
     if (!scale_is_possible(v, &g, scale)) {
-        verify_fail(out,
-                    "scale[%" PRId64 ",%" PRId64 "]: got %.9g, of an amax from %.9g to %.9g",
+        verify_fail(out, "scale[%" PRId64 ",%" PRId64 "]: got %.9g, of an amax from %.9g to %.9g",
                     b->row, b->group, (double)scale, g.amax_low, g.amax_high);
     }
     for (int64_t i = 0; i < v->block_k && out->passed; i++) {

@@ -51,6 +51,7 @@ bool verify_code_agrees(uint8_t got, uint8_t expected, int scale);
 hone_status verify_gemm(const verify_request *r, verify_result *out, hone_error *error);
 hone_status verify_fold(const verify_request *r, verify_result *out, hone_error *error);
 hone_status verify_quant(const verify_request *r, verify_result *out, hone_error *error);
+hone_status verify_mxfp4_fold(const verify_request *r, verify_result *out, hone_error *error);
 hone_status verify_kv_quant(const verify_request *r, verify_result *out, hone_error *error);
 
 #endif

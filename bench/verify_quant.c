@@ -243,7 +243,8 @@ static void compare(const quant_view *v, const quant_block *b, verify_result *ou
 /* A block of a row that the set leaves out. */
 static void compare_absent(const quant_view *v, const quant_block *b, verify_result *out)
 {
-    if ((!is_padding(v, b) && rows_written(v, b) > 0) || scale_written(v, b->matrix, b->row, b->group, 1)) {
+    if ((!is_padding(v, b) && rows_written(v, b) > 0) ||
+        scale_written(v, b->matrix, b->row, b->group, 1)) {
         verify_fail(out,
                     "row %" PRId64 " of expert %" PRId64
                     " is not in the set of rows, and its group %" PRId64 " was written",

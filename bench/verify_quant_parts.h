@@ -1,4 +1,5 @@
-/* verify_quant_parts.h - inside verify_quant: blocks of q that share a scale, and where they lie. */
+/* verify_quant_parts.h - inside verify_quant: blocks of q that share a scale, and where they lie.
+ */
 #ifndef HONE_BENCH_VERIFY_QUANT_PARTS_H
 #define HONE_BENCH_VERIFY_QUANT_PARTS_H
 

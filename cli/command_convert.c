@@ -27,7 +27,8 @@ enum {
     KEY_REQUANTISE,
     KEY_NO_FOLD,
     KEY_CHECK,
-    KEY_POW2
+    KEY_POW2,
+    KEY_DEVICE
 };
 
 /* More threads than this wait for one another's writes. */
@@ -39,7 +40,8 @@ typedef struct conversion {
     pairing_rule pairs[MOST_PATTERNS];
     const char *skip[MOST_PATTERNS];
     const char *input, *output;
-    int64_t threads; /* 0: one a core */
+    const char *device; /* NULL: the host folds */
+    int64_t threads;    /* 0: one a core */
     bool replace;
     bool check, pow2, good; /* good: a check found nothing */
     progress progress;
@@ -170,6 +172,9 @@ static hone_status parse_own(int key, char *text, void *context, hone_error *err
     case KEY_POW2:
         c->pow2 = true;
         return HONE_OK;
+    case KEY_DEVICE:
+        c->device = text;
+        return HONE_OK;
     default:
         return add_path(c, text, error);
     }
@@ -203,7 +208,7 @@ static unsigned threads_of(const conversion *c)
 static hone_status convert(conversion *c, const checkpoint *from, hone_error *error)
 {
     hone_status status = HONE_OK;
-    const convert_options how = {
+    convert_options how = {
         .threads = threads_of(c), .replace = c->replace, .progress = show, .context = c};
     convert_row *rows = NULL;
     plan p = {0};
@@ -223,6 +228,10 @@ static hone_status convert(conversion *c, const checkpoint *from, hone_error *er
         status = status_set(error, HONE_NO_MEMORY, c->input, 0, "a report of %zu rows", p.rows);
         goto done;
     }
+    if (c->device != NULL) {
+        TRY(device_fold_open(c->device, PLAN_TILE, &how.device, error));
+        print_note(device_fold_note(how.device));
+    }
     progress_begin(&c->progress);
     status = convert_run(&p, c->output, &how, rows, error);
     progress_clear(&c->progress);
@@ -230,6 +239,7 @@ static hone_status convert(conversion *c, const checkpoint *from, hone_error *er
         convert_print(&p, c->output, rows, now_s() - begin, c->o.json);
     }
 done:
+    device_fold_close(how.device);
     free(rows);
     plan_free(&p);
     return status;
@@ -319,6 +329,8 @@ int command_convert(int argc, char **argv)
         {"check", KEY_CHECK, NULL, 0, "write nothing; look for scales and codes that are wrong", 0},
         {"pow2", KEY_POW2, NULL, 0,
          "of --check: ue8m0 is meant, as where config.json says scale_fmt ue8m0", 0},
+        {"device", KEY_DEVICE, "SPEC", 0,
+         "fold MXFP4 on cuda:0, emu:h20, ... instead of the host: the same bytes", 0},
         {"threads", KEY_THREADS, "N", 0, "1 to 16 (one for each core)", 0},
         {"replace", KEY_REPLACE, NULL, 0, "replace an output file that exists", 0},
         {0},

@@ -3,6 +3,7 @@
 #ifndef HONE_CONVERT_CONVERT_H
 #define HONE_CONVERT_CONVERT_H
 
+#include "convert/device_fold.h"
 #include "convert/fold_tile.h"
 #include "convert/plan.h"
 #include "convert/requantise_tile.h"
@@ -18,8 +19,9 @@ typedef struct convert_row {
 typedef int (*convert_progress_fn)(void *context, uint64_t done, uint64_t total);
 
 typedef struct convert_options {
-    unsigned threads;             /* at least 1 */
-    bool replace;                 /* an output file that exists; folders are never replaced */
+    unsigned threads;    /* at least 1 */
+    bool replace;        /* an output file that exists; folders are never replaced */
+    device_fold *device; /* folds MXFP4 there, with room for PLAN_TILE; NULL: on the host */
     convert_progress_fn progress; /* may be NULL */
     void *context;
 } convert_options;

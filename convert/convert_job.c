@@ -160,7 +160,7 @@ static hone_status do_fold(const convert_shard *c, const tile *t, convert_scratc
                    .cols = t->cols,
                    .block_rows = c->plan->wishes.block_rows,
                    .block_cols = c->plan->wishes.block_cols,
-                   .out = s->out,
+                   .out = c->options->device == NULL ? s->out : NULL,
                    .out_stride = t->cols,
                    .out_scales = s->new_bytes};
 
@@ -171,6 +171,10 @@ static hone_status do_fold(const convert_shard *c, const tile *t, convert_scratc
     if (result->fold.nan_groups > 0) {
         status = refuse_nan(c, t, result->fold.nan_groups, error);
         goto done;
+    }
+    if (c->options->device != NULL) {
+        f.out = s->out;
+        TRY(device_fold_run(c->options->device, &f, error));
     }
     for (uint64_t i = 0; c->plan->wishes.scales == SAFETENSORS_F32 && i < scales_of(c, t); i++) {
         s->new_scales[i] = numfmt_ue8m0_decode(s->new_bytes[i]);

@@ -170,6 +170,21 @@ static size_t operands_fold(const hone_fold *p, hone_operand *out)
     return 5;
 }
 
+static size_t operands_mxfp4_fold(const hone_mxfp4_fold *p, hone_operand *out)
+{
+    uint64_t rows = product((uint64_t)p->batch, (uint64_t)p->n, 1), k = (uint64_t)p->k;
+    uint64_t blocks = product((uint64_t)p->batch, ceil_div((uint64_t)p->n, (uint64_t)p->block_rows),
+                              ceil_div(k, (uint64_t)p->block_cols));
+
+    out[0] = (hone_operand){"codes", HONE_DTYPE_E2M1, READ, product(rows, k / 2, 1)};
+    out[1] = (hone_operand){"scale", HONE_DTYPE_UE8M0, READ, product(rows, k / 32, 1)};
+    out[2] = (hone_operand){"q", HONE_DTYPE_E4M3, WRITTEN, product(rows, k, 1)};
+    out[3] =
+        (hone_operand){"q_scale", p->scale, WRITTEN,
+                       product(blocks, (uint64_t)numfmt_dtype_bits((hone_dtype)p->scale) / 8, 1)};
+    return 4;
+}
+
 hone_status problem_operands(const hone_problem *problem, hone_operand out[HONE_MAX_OPERANDS],
                              size_t *count, hone_error *error)
 {
@@ -182,6 +197,9 @@ hone_status problem_operands(const hone_problem *problem, hone_operand out[HONE_
         break;
     case HONE_OP_ACT_QUANT:
         len = operands_act_quant(&problem->as.act_quant, made);
+        break;
+    case HONE_OP_MXFP4_FOLD:
+        len = operands_mxfp4_fold(&problem->as.mxfp4_fold, made);
         break;
     case HONE_OP_FOLD:
         len = operands_fold(&problem->as.fold, made);
@@ -251,6 +269,9 @@ bool problem_is_empty(const hone_problem *problem)
     case HONE_OP_ACT_QUANT:
         return problem->as.act_quant.m == 0 || problem->as.act_quant.k == 0 ||
                problem->as.act_quant.experts == 0;
+    case HONE_OP_MXFP4_FOLD:
+        return problem->as.mxfp4_fold.n == 0 || problem->as.mxfp4_fold.k == 0 ||
+               problem->as.mxfp4_fold.batch == 0;
     case HONE_OP_FOLD:
         return problem->as.fold.m == 0 || problem->as.fold.k == 0;
     case HONE_OP_WEIGHT_QUANT:

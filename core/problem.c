@@ -157,6 +157,16 @@ static const problem_field fold_fields[] = {
     NUMBER(fold, "align", align, 1, 16, 0, false),
 };
 
+static const problem_field mxfp4_fold_fields[] = {
+    SIZE(mxfp4_fold, "n", n, 0, true, false),
+    SIZE(mxfp4_fold, "k", k, 0, true, false),
+    COUNT(mxfp4_fold, "batch", batch),
+    NUMBER(mxfp4_fold, "block_rows", block_rows, 1, 65536, 128, false),
+    NUMBER(mxfp4_fold, "block_cols", block_cols, 1, 65536, 128, false),
+    ENUM(mxfp4_fold, "scale", scale, dtype_names, HONE_DTYPE_UE8M0, false),
+    NUMBER(mxfp4_fold, "align", align, 1, 16, 0, false),
+};
+
 static const struct {
     const char *name;
     const problem_field *fields;

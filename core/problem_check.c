@@ -237,6 +237,30 @@ done:
     return status;
 }
 
+static hone_status check_mxfp4_fold(const hone_mxfp4_fold *p, hone_error *error)
+{
+    hone_status status = HONE_OK;
+    const bool square = p->block_rows == p->block_cols;
+
+    if (!(square && (p->block_rows == 128 || p->block_rows == 32)) &&
+        !(p->block_rows == 1 && p->block_cols == 128)) {
+        return status_set(error, HONE_BAD_PROBLEM, NULL, 0,
+                          "block_rows=%d, block_cols=%d: blocks are 128x128, 32x32 or 1x128",
+                          p->block_rows, p->block_cols);
+    }
+    if (p->k % 32 != 0) {
+        return status_set(error, HONE_BAD_PROBLEM, NULL, 0,
+                          "k=%" PRId64 " must be a multiple of 32: an exponent covers 32 codes",
+                          p->k);
+    }
+    if (p->scale != HONE_DTYPE_UE8M0 && p->scale != HONE_DTYPE_F32) {
+        return refuse(error, "scale", "new scales are ue8m0 or f32");
+    }
+    TRY(check_align(p->align, p->k / 2, "a row of codes (k/2)", error));
+done:
+    return status;
+}
+
 static hone_status check_op(const hone_problem *problem, hone_error *error)
 {
     switch (problem->op) {
@@ -244,6 +268,8 @@ static hone_status check_op(const hone_problem *problem, hone_error *error)
         return check_fp8_gemm(&problem->as.fp8_gemm, error);
     case HONE_OP_ACT_QUANT:
         return check_act_quant(&problem->as.act_quant, error);
+    case HONE_OP_MXFP4_FOLD:
+        return check_mxfp4_fold(&problem->as.mxfp4_fold, error);
     case HONE_OP_FOLD:
         return check_fold(&problem->as.fold, error);
     case HONE_OP_WEIGHT_QUANT:

@@ -87,6 +87,9 @@ void problem_derive(hone_problem *problem)
     case HONE_OP_KV_QUANT:
         derive_kv_quant(&problem->as.kv_quant);
         break;
+    case HONE_OP_MXFP4_FOLD:
+        set_if_zero(&problem->as.mxfp4_fold.align, alignment_of(problem->as.mxfp4_fold.k / 2));
+        break;
     case HONE_OP_FOLD:
         derive_fold(&problem->as.fold);
         break;

@@ -78,7 +78,8 @@ HONE_API const char *hone_status_text(hone_status status);
     X(act_quant, ACT_QUANT, 2)                                                                     \
     X(kv_quant, KV_QUANT, 3)                                                                       \
     X(weight_quant, WEIGHT_QUANT, 5)                                                               \
-    X(fold, FOLD, 6)
+    X(fold, FOLD, 6)                                                                               \
+    X(mxfp4_fold, MXFP4_FOLD, 7)
 
 typedef enum hone_op {
 #define X(text, NAME, value) HONE_OP_##NAME = value,
@@ -253,6 +254,17 @@ typedef struct hone_fold {
     int32_t align;
 } hone_fold;
 
+/* q, q_scale: MXFP4 weights as e4m3 with one power-of-two scale a block, exactly wherever a block's
+ * exponents spread over at most 14 (kernels.md 5.4). codes [batch, n, k/2] of e2m1, two a byte, the
+ * even k low; scale [batch, n, k/32] of ue8m0; q [batch, n, k] of e4m3; q_scale [batch,
+ * ceil(n/block_rows), ceil(k/block_cols)], row-major. k % 32 == 0. */
+typedef struct hone_mxfp4_fold {
+    int64_t n, k, batch;
+    int32_t block_rows, block_cols; /* 128x128, 32x32 or 1x128 */
+    int32_t scale;                  /* hone_dtype of q_scale: ue8m0 or f32 */
+    int32_t align;
+} hone_mxfp4_fold;
+
 typedef struct hone_problem {
     uint32_t size; /* sizeof(hone_problem) */
     int32_t op;    /* hone_op */
@@ -262,6 +274,7 @@ typedef struct hone_problem {
         hone_kv_quant kv_quant;
         hone_fold fold;
         hone_weight_quant weight_quant;
+        hone_mxfp4_fold mxfp4_fold;
     } as;
 } hone_problem;
 

@@ -215,8 +215,7 @@ static void act_quant(const hone_act_quant *p, const inputs *in, naive_fault fau
     for (int64_t at = 0; at < p->experts * p->m * groups; at++) {
         int64_t expert = at / groups / p->m, m = at / groups % p->m, g = at % groups;
         int64_t row = expert * p->m + m;
-        int64_t place =
-            expert * one + scale_place(p->scale_layout, p->m, groups, m, g);
+        int64_t place = expert * one + scale_place(p->scale_layout, p->m, groups, m, g);
         if (!act_row_is_there(p, in, expert, m) && fault != NAIVE_EVERY_ROW) {
             memset(out->image[2] + place * (p->scale == HONE_DTYPE_UE8M0 ? 1 : 4), 0xff,
                    p->scale == HONE_DTYPE_UE8M0 ? 1 : 4);
@@ -230,9 +229,9 @@ static void act_quant(const hone_act_quant *p, const inputs *in, naive_fault fau
             x[i] = act_value(p, in, fault, row, g * p->group + i);
         }
         special += count_special(x, p->group);
-        scale_write(out->image[2], p->scale, place,
-                    quantise(x, p->group, p->rule, fault,
-                             out->image[1] + row * p->k + g * p->group));
+        scale_write(
+            out->image[2], p->scale, place,
+            quantise(x, p->group, p->rule, fault, out->image[1] + row * p->k + g * p->group));
     }
     if (p->count && fault != NAIVE_NO_COUNT) {
         memcpy(out->image[p->row_set == HONE_ROWS_EVERY ? 3 : 4], &special, sizeof special);
@@ -411,6 +410,9 @@ void naive_run(const hone_problem *problem, const inputs *in, naive_fault fault,
         break;
     case HONE_OP_ACT_QUANT:
         act_quant(&problem->as.act_quant, in, fault, out);
+        break;
+    case HONE_OP_MXFP4_FOLD:
+        naive_mxfp4_fold(&problem->as.mxfp4_fold, in, fault, out);
         break;
     case HONE_OP_FOLD:
         fold(&problem->as.fold, in, fault, out);

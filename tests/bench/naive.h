@@ -34,6 +34,9 @@ typedef enum naive_fault {
 typedef struct naive_tile {
     int64_t row0, row1, column0, column1;
 } naive_tile;
+/* The fold of MXFP4. Faults: NAIVE_STALE_SUM lets groups of zeros count, NAIVE_FLOOR takes half the
+ * scale, NAIVE_NEAREST leaves subnormals out, NAIVE_ZEROS drops the sign of zero. */
+void naive_mxfp4_fold(const hone_mxfp4_fold *p, const inputs *in, naive_fault fault, inputs *out);
 void naive_run(const hone_problem *problem, const inputs *in, naive_fault fault,
                const naive_tile *tile, inputs *out);
 

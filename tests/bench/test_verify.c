@@ -17,8 +17,7 @@
 #define ACT_UE8M0   "act_quant:m=13,k=416,in=bf16,scale=ue8m0,group=32,scale_layout=packed"
 #define FOLD        "fold:m=13,k=416"
 #define FOLD_ROWS   "fold:m=6,k=256,scale_layout=row,q_scale_layout=col"
-#define ACT_GATED                                                                                  \
-    "act_quant:m=13,k=256,in=f16,group=64,scale=ue8m0,activation=silu_mul,count=1"
+#define ACT_GATED   "act_quant:m=13,k=256,in=f16,group=64,scale=ue8m0,activation=silu_mul,count=1"
 #define ACT_MASKED                                                                                 \
     "act_quant:m=9,k=256,experts=5,row_set=masked,activation=silu_mul_v4,count=1,scale=f32"
 #define ACT_LISTED "act_quant:m=23,k=192,row_set=listed,group=32,scale=ue8m0,scale_layout=row"
@@ -37,6 +36,10 @@
 #define KV_INTER                                                                                   \
     "kv_quant:tokens=70,pages=3,page_size=64,record_format=v41_528,record_layout=interleaved,"     \
     "record_rule=pow2_amax"
+
+#define MXFP4        "mxfp4_fold:n=150,k=288"
+#define MXFP4_BLOCKS "mxfp4_fold:n=70,k=96,batch=2,block_rows=32,block_cols=32,scale=f32"
+#define MXFP4_ROWS   "mxfp4_fold:n=5,k=160,block_rows=1"
 
 /* `has` is a part of the reason; NULL where the output is right. */
 static const struct {
@@ -129,6 +132,23 @@ static const struct {
     {WEIGHT_32, INPUTS_NORMAL, NAIVE_NEAREST, "scale["},
     {WEIGHT_32, INPUTS_NORMAL, NAIVE_OLD_PAYLOAD, "q["},
     {WEIGHT, INPUTS_SPECIALS, NAIVE_NO_COUNT, "special: 5 before, 5 after"},
+    {MXFP4, INPUTS_NORMAL, NAIVE_RIGHT, NULL},
+    {MXFP4, INPUTS_WIDE, NAIVE_RIGHT, NULL},
+    {MXFP4, INPUTS_SPECIALS, NAIVE_RIGHT, NULL},
+    {MXFP4, INPUTS_HOLES, NAIVE_RIGHT, NULL},
+    {MXFP4, INPUTS_ZEROS, NAIVE_RIGHT, NULL},
+    {MXFP4_BLOCKS, INPUTS_SPECIALS, NAIVE_RIGHT, NULL},
+    {MXFP4_BLOCKS, INPUTS_EXTREMES, NAIVE_RIGHT, NULL},
+    {MXFP4_ROWS, INPUTS_SPECIALS, NAIVE_RIGHT, NULL},
+    {MXFP4_ROWS, INPUTS_TINY, NAIVE_RIGHT, NULL},
+    {MXFP4, INPUTS_NORMAL, NAIVE_FLOOR, "q_scale[0,0,0]"},
+    {MXFP4, INPUTS_WIDE, NAIVE_NEAREST, "q["},
+    {MXFP4, INPUTS_NORMAL, NAIVE_ZEROS, "q["},
+    {MXFP4_ROWS, INPUTS_SPECIALS, NAIVE_STALE_SUM, "q_scale["},
+    {MXFP4, INPUTS_NORMAL, NAIVE_HALF, "q_scale[0,1,0]"},
+    {MXFP4, INPUTS_NORMAL, NAIVE_TAIL_ROW, "q[0,149,0]"},
+    {MXFP4_BLOCKS, INPUTS_NORMAL, NAIVE_TAIL_COLUMN, "q[0,0,95]"},
+    {MXFP4_ROWS, INPUTS_WIDE, NAIVE_SWAPPED_SCALE, "q_scale["},
     {KV_INDEX, INPUTS_NORMAL, NAIVE_RIGHT, NULL},
     {KV_V32, INPUTS_NORMAL, NAIVE_RIGHT, NULL},
     {KV_V32, INPUTS_EXTREMES, NAIVE_RIGHT, NULL},

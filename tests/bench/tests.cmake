@@ -1,5 +1,5 @@
-hone_test(bench verify LINK hone_bench hone_core SOURCES bench/naive.c)
-hone_test(bench reference LINK hone_bench hone_core SOURCES bench/naive.c)
+hone_test(bench verify LINK hone_bench hone_core SOURCES bench/naive.c bench/naive_mxfp4.c)
+hone_test(bench reference LINK hone_bench hone_core SOURCES bench/naive.c bench/naive_mxfp4.c)
 hone_test(bench inputs LINK hone_bench hone_core)
 hone_test(bench stats LINK hone_bench hone_models hone_core)
 hone_test(bench prove LINK hone_bench hone_core SOURCES bench/prove_fixture.c TIMEOUT 900)

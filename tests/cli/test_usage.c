@@ -29,8 +29,9 @@ static const struct {
     {"report", "--details --output --device --store --json"},
     {"lookup", PROBLEMS " --strict --allow-modelled --store"},
     {"store", "--outcome --store --json"},
-    {"convert",
-     "--block --scales --requantise --rule --no-fold --pair --skip --threads --replace --json"},
+    {"convert", "--block --scales --requantise --rule --no-fold --pair --skip --threads --replace "
+                "--check --pow2 --device "
+                "--json"},
 };
 
 START_TEST(help_names_every_option)

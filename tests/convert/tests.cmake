@@ -7,3 +7,5 @@ hone_test(convert convert LINK hone_convert SOURCES ${scene} LABELS unit threads
 hone_test(convert shards LINK hone_convert SOURCES ${scene} LABELS unit threads)
 hone_test(convert requantise LINK hone_convert SOURCES ${scene})
 hone_test(convert check LINK hone_convert SOURCES ${scene})
+hone_test(convert device LINK hone_convert SOURCES ${scene} TIMEOUT 600)
+add_dependencies(test_convert_device hone_emu hone-worker)

@@ -216,6 +216,24 @@ START_TEST(a_fold_has_two_scale_matrices_and_a_count)
 }
 END_TEST
 
+/* Two matrices of 130 x 96: 2 x 1 blocks each; codes are half a byte. */
+START_TEST(a_fold_of_mxfp4_has_codes_scales_and_theirs)
+{
+    static const uint64_t bytes[] = {2 * 130 * 48, 2 * 130 * 3, 2 * 130 * 96, 2 * 2 * 1 * 4};
+    static const int32_t access[] = {1, 1, 2, 2};
+    hone_problem p = parse("mxfp4_fold:n=130,k=96,batch=2,scale=f32");
+    hone_operand o[HONE_MAX_OPERANDS];
+    size_t count;
+
+    ck_assert_int_eq(hone_operands(&p, o, &count, &e), HONE_OK);
+    ck_assert_uint_eq(count, 4);
+    for (size_t i = 0; i < count; i++) {
+        ck_assert_uint_eq(o[i].bytes, bytes[i]);
+        ck_assert_int_eq(o[i].access, access[i]);
+    }
+}
+END_TEST
+
 START_TEST(a_problem_of_no_rows_has_operands_of_no_bytes)
 {
     hone_problem p = parse("act_quant:m=0,k=256");
@@ -243,6 +261,10 @@ static const struct {
     {"fold:m=0,k=32", true},
     {"fold:m=4,k=0", true},
     {"fold:m=1,k=32", false},
+    {"mxfp4_fold:n=0,k=64", true},
+    {"mxfp4_fold:n=4,k=0", true},
+    {"mxfp4_fold:n=4,k=64,batch=0", true},
+    {"mxfp4_fold:n=4,k=64", false},
     {"kv_quant:tokens=0,pages=4,record=v41_528-split-pow2_amax", true},
     {"kv_quant:tokens=1,pages=4,record=v41_528-split-pow2_amax", false},
 };
@@ -282,6 +304,7 @@ int main(void)
     tcase_add_test(tests, packed_words_hold_four_groups_lowest_first);
     tcase_add_test(tests, operands_of_a_batched_gemm);
     tcase_add_test(tests, an_operand_of_nibbles_is_half_as_long);
+    tcase_add_test(tests, a_fold_of_mxfp4_has_codes_scales_and_theirs);
     tcase_add_test(tests, a_fold_has_two_scale_matrices_and_a_count);
     tcase_add_test(tests, a_problem_of_no_rows_has_operands_of_no_bytes);
     tcase_add_loop_test(tests, only_what_writes_nothing_is_empty, 0, (int)ARRAY_LEN(zero_sizes));

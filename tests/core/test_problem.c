@@ -18,6 +18,8 @@ static const char *const bases[] = {
     "act_quant:m=64,k=5120,scale=ue8m0,group=32",
     "act_quant:m=64,k=2048,scale=ue8m0,group=64,experts=8,row_set=masked,activation=silu_mul_v4",
     "weight_quant:n=576,k=7168,gran_n=32,gran_k=32,scale=ue8m0",
+    "mxfp4_fold:n=2048,k=7168",
+    "mxfp4_fold:n=33,k=96,batch=3,block_rows=32,block_cols=32,scale=f32",
     "kv_quant:tokens=64,pages=100,record=v41_528-split-pow2_amax",
     "kv_quant:tokens=3,pages=2,record=v32_656-interleaved-pow2_scale",
     "kv_quant:tokens=3,pages=2,record=index_132-split-raw_amax",
@@ -151,15 +153,15 @@ END_TEST
 START_TEST(a_key_never_changes_between_versions)
 {
     static const uint8_t want[] = {
-        2,  2, 0, 0, 0,           /* version, op */
-        5,  0, 0, 0, 0,  0, 0, 0, /* m */
-        0,  2, 0, 0, 0,  0, 0, 0, /* k */
-        1,  0, 0, 0, 0,  0, 0, 0, /* experts */
-        2,  0, 0, 0, 4,  0, 0, 0, /* in bf16, out e4m3 */
-        7,  0, 0, 0, 32, 0, 0, 0, /* scale ue8m0, group */
-        4,  0, 0, 0, 1,  0, 0, 0, /* packed, pow2_amax */
-        1,  0, 0, 0, 1,  0, 0, 0, /* activation plain, row_set every */
-        0,  0, 0, 0, 16, 0, 0, 0, /* count, align */
+        2, 2, 0, 0, 0,           /* version, op */
+        5, 0, 0, 0, 0,  0, 0, 0, /* m */
+        0, 2, 0, 0, 0,  0, 0, 0, /* k */
+        1, 0, 0, 0, 0,  0, 0, 0, /* experts */
+        2, 0, 0, 0, 4,  0, 0, 0, /* in bf16, out e4m3 */
+        7, 0, 0, 0, 32, 0, 0, 0, /* scale ue8m0, group */
+        4, 0, 0, 0, 1,  0, 0, 0, /* packed, pow2_amax */
+        1, 0, 0, 0, 1,  0, 0, 0, /* activation plain, row_set every */
+        0, 0, 0, 0, 16, 0, 0, 0, /* count, align */
     };
     hone_problem p = parse("act_quant:m=5,k=512,scale=ue8m0,group=32");
     uint8_t key[PROBLEM_KEY_MAX];
@@ -241,6 +243,12 @@ static const struct {
     {"act_quant:m=1,k=128,in=e4m3", HONE_BAD_PROBLEM, "in"},
     {"act_quant:m=1,k=128,scale=ue8m0,rule=raw_amax", HONE_BAD_PROBLEM, "rule"},
     {"act_quant:m=1,k=128,scale=ue8m0,rule=raw_tiny", HONE_BAD_PROBLEM, "rule"},
+    {"mxfp4_fold:n=1,k=48", HONE_BAD_PROBLEM, "k=48"},
+    {"mxfp4_fold:n=1,k=64,block_rows=64", HONE_BAD_PROBLEM, "block_rows=64"},
+    {"mxfp4_fold:n=1,k=64,block_rows=32", HONE_BAD_PROBLEM, "block_cols=128"},
+    {"mxfp4_fold:n=1,k=64,scale=bf16", HONE_BAD_PROBLEM, "scale"},
+    {"mxfp4_fold:n=1,k=64,align=32", HONE_BAD_PROBLEM, "align"},
+    {"mxfp4_fold:n=1099511627776,k=1099511627776", HONE_OVERFLOW, "codes"},
     {"kv_quant:tokens=1,pages=1", HONE_BAD_TEXT, "record"},
     {"kv_quant:tokens=1,pages=1,record=v41_528", HONE_BAD_TEXT, "record"},
     {"kv_quant:tokens=1,pages=1,record=v41_528-split-raw_amax", HONE_BAD_PROBLEM, "record_rule"},
@@ -315,6 +323,7 @@ static const struct {
     {"weight_quant:n=1,k=64,gran_n=1,gran_k=32", "scale_layout=tma,rule=raw_amax,align=16"},
     {"weight_quant:n=1,k=64,gran_n=32,gran_k=32,scale=ue8m0", "scale_layout=row,rule=pow2_amax,"},
     {"act_quant:m=1,k=128,scale=ue8m0", "scale_layout=packed,rule=pow2_amax,"},
+    {"mxfp4_fold:n=1,k=96", ",batch=1,block_rows=128,block_cols=128,scale=ue8m0,align=16"},
     {"kv_quant:tokens=1,pages=1,record=v41_528-split-pow2_amax", "page_stride=33792,page_size=64"},
     {"kv_quant:tokens=1,pages=1,record=index_132-split-raw_amax,page_size=32", "page_stride=4224,"},
 };

@@ -65,6 +65,14 @@ static const pairs_axis weight[] = {
     {"scale_layout", {"row", "col", "tma", "packed"}, false},
     {"rule", {"pow2_amax", "raw_amax", "pow2_scale", "raw_tiny"}, true},
 };
+static const pairs_axis mxfp4[] = {
+    {"n", {SIZES}, false},
+    {"k", {"32", "64", "128", "160", "416", "1120"}, false},
+    {"batch", {"1", "3"}, false},
+    {"block_rows", {"1", "32", "128"}, false},
+    {"block_cols", {"32", "128"}, false},
+    {"scale", {"f32", "ue8m0"}, false},
+};
 static const pairs_axis kv[] = {
     {"tokens", {SIZES}, true},
     {"pages", {"1", "3", "9"}, true},
@@ -95,6 +103,7 @@ static const struct {
     {"kv_quant/tokens", "kv_quant", kv, LEN(kv), 0, 2},
     {"fold/groups", "fold", fold, LEN(fold), 0, 2},
     {"weight_quant/blocks", "weight_quant", weight, LEN(weight), 0, 2},
+    {"mxfp4_fold/blocks", "mxfp4_fold", mxfp4, LEN(mxfp4), 0, 2},
 };
 
 /* The tensor cores of the first two keep 13 and 25 bits, the third has block scales. */

@@ -27,9 +27,11 @@
 #define WEIGHT     "weight_quant/blocks"
 #define WEIGHT_CU  "weight_quant/blocks.cu"
 #define WEIGHT_ALL "weight_quant:n=130,k=150"
-#define KV       "kv_quant/tokens"
-#define KV_CU    "kv_quant/tokens.cu"
-#define KV_TILE  "vec=16 tokens_cta=4"
+#define MXFP4      "mxfp4_fold/blocks"
+#define MXFP4_CU   "mxfp4_fold/blocks.cu"
+#define KV         "kv_quant/tokens"
+#define KV_CU      "kv_quant/tokens.cu"
+#define KV_TILE    "vec=16 tokens_cta=4"
 #define KV_PAGES                                                                                   \
     "kv_quant:tokens=40,pages=5,page_size=32,record_format=v41_528,record_layout=split,record_"    \
     "rule=pow2_amax"
@@ -62,8 +64,7 @@ const mutant mutants[] = {
     {"floor instead of ceiling", ACT, "device/quantise.cuh", "bits + 0x1fffffu", "bits", ACT_POW2,
      ACT_TILE, "a power-of-two scale that is too small saturates the payload"},
     {"ceiling of 480, not 448", ACT, "device/quantise.cuh", "0x1fffffu", "0x0fffffu",
-     "act_quant:m=64,k=512,scale=ue8m0,group=64", ACT_TILE,
-     "e4m3 ends at 1.75 * 2^8"},
+     "act_quant:m=64,k=512,scale=ue8m0,group=64", ACT_TILE, "e4m3 ends at 1.75 * 2^8"},
     {"payload of every second lane unwritten", ACT, "act_quant/groups.cu", "if (valid) {",
      "if (valid && lane % 2 == 0) {", ACT_POW2, ACT_TILE,
      "a vector width that does not cover its group"},
@@ -88,8 +89,8 @@ const mutant mutants[] = {
      ACT_GATE, ACT_TILE, "a row's second half begins at k"},
     {"one row too many of an expert", ACT, "act_quant/groups.cu", "return row < rows[expert];",
      "return row <= rows[expert];", ACT_GATE, ACT_TILE, "an off-by-one in the mask"},
-    {"first expert's count for all", ACT, "act_quant/groups.cu", "rows[expert]", "rows[0]", ACT_GATE,
-     ACT_TILE, "the count is not indexed"},
+    {"first expert's count for all", ACT, "act_quant/groups.cu", "rows[expert]", "rows[0]",
+     ACT_GATE, ACT_TILE, "the count is not indexed"},
     {"scales of all experts in one place", ACT, "act_quant/groups.cu", "expert * scale_expert + at",
      "at", ACT_GATE, ACT_TILE, "scales of the last expert win"},
     {"row of expert 0 left out", ACT, "act_quant/groups.cu", "return rows[row] >= 0;",
@@ -105,17 +106,26 @@ const mutant mutants[] = {
      "vec=8 row_threads=16 blocks=1", "a block is several warps"},
     {"maxima read before they are written", WEIGHT, WEIGHT_CU, "__syncthreads();", "", WEIGHT_ALL,
      "vec=8 row_threads=16 blocks=1", "a race"},
-    {"tail columns read from the next row", WEIGHT, WEIGHT_CU, "if (column + N <= end) {\n        constexpr",
-     "if (true) {\n        constexpr", WEIGHT_ALL, "vec=8 row_threads=16 blocks=1",
-     "k is no multiple of the block"},
+    {"tail columns read from the next row", WEIGHT, WEIGHT_CU,
+     "if (column + N <= end) {\n        constexpr", "if (true) {\n        constexpr", WEIGHT_ALL,
+     "vec=8 row_threads=16 blocks=1", "k is no multiple of the block"},
     {"tail columns written into the next row", WEIGHT, WEIGHT_CU,
-     "if (column + N <= end) {\n        store_codes", "if (true) {\n        store_codes", WEIGHT_ALL,
-     "vec=8 row_threads=16 blocks=1", "overwrites the next row's beginning, or is overwritten"},
+     "if (column + N <= end) {\n        store_codes", "if (true) {\n        store_codes",
+     WEIGHT_ALL, "vec=8 row_threads=16 blocks=1",
+     "overwrites the next row's beginning, or is overwritten"},
     {"rows past n read", WEIGHT, WEIGHT_CU, "if (valid && at.row < n) {\n            load_below",
      "if (valid) {\n            load_below", WEIGHT_ALL, "vec=8 row_threads=16 blocks=1",
      "a last block of rows that are not there"},
-    {"specials not counted", WEIGHT, WEIGHT_CU, "atomicAdd(special, u64(specials));", "", WEIGHT_ALL,
-     "vec=8 row_threads=16 blocks=1", "silent"},
+    {"specials not counted", WEIGHT, WEIGHT_CU, "atomicAdd(special, u64(specials));", "",
+     WEIGHT_ALL, "vec=8 row_threads=16 blocks=1", "silent"},
+    {"each lane's own maximum", MXFP4, MXFP4_CU, "largest = block_max<W::kLanes>(largest);", "",
+     "mxfp4_fold:n=7,k=1120,block_rows=1", "threads=32 per=1",
+     "a scale that only part of its block agrees on"},
+    {"last rows of a matrix unmasked", MXFP4, MXFP4_CU, "row < n && group < groups",
+     "group < groups", "mxfp4_fold:n=130,k=416", "threads=256 per=2",
+     "a block that is cut off goes on in the next matrix, or past the end"},
+    {"signs dropped", MXFP4, MXFP4_CU, "| (signs & 0x01010101u) << 7", "", "mxfp4_fold:n=33,k=96",
+     "threads=128 per=4", "prmt's sign mode that an intrinsic hides"},
     {"page off by one", KV, KV_CU, "return cache + page * page_stride;",
      "return cache + (page > 0 ? page - 1 : page) * page_stride;", KV_PAGES, KV_TILE,
      "a token overwrites the same place of the page before"},

@@ -28,6 +28,9 @@ static const struct {
     {"act_quant:m=5,k=7168", "a100"},
     {"act_quant:m=4096,k=7168,scale=ue8m0,group=32,in=f32", "h20"},
     {"act_quant:m=1,k=32,group=32,in=f16,scale_layout=row", "rtx4090"},
+    {"mxfp4_fold:n=2048,k=7168", "a100"},
+    {"mxfp4_fold:n=40,k=96,block_rows=32,block_cols=32,scale=f32", "h20"},
+    {"mxfp4_fold:n=5,k=2880,block_rows=1", "rtx4090"},
     {"kv_quant:tokens=7,pages=9,record_format=v41_528,record_layout=split,record_rule=pow2_amax",
      "a100"},
     {"kv_quant:tokens=64,pages=9,record_format=v32_656,record_layout=interleaved,record_rule=raw_"
@@ -130,6 +133,10 @@ static const struct {
      "weight_quant_blocks<Config{.in = 2, .gran_n = 128, .gran_k = 128, .rule = 2, .ue8m0 = 0, "
      ".packed = 0, .align = 16, .vec = 8, .row_threads = 128, .blocks = 1}>",
      "threads: whole warps"},
+    {"mxfp4_fold/blocks",
+     "mxfp4_fold_blocks<Config{.block_rows = 128, .block_cols = 128, .ue8m0 = 1, .threads = 256, "
+     ".per = 1}>",
+     "threads: whole warps and whole blocks"},
     {"kv_quant/tokens",
      "kv_quant_tokens<Config{.dims = 512, .tile = 128, .tail = 64, .rule = 1, .ue8m0 = 0, .align = "
      "16, .vec = 2, .tokens = "

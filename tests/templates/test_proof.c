@@ -44,6 +44,10 @@ static const char *const problems[] = {
     "weight_quant:n=13,k=420,in=f16,gran_n=1,gran_k=32,scale=ue8m0",
     "weight_quant:n=30,k=520,gran_n=1,gran_k=128",
     "weight_quant:n=140,k=72,gran_n=128,gran_k=32",
+    "mxfp4_fold:n=130,k=416",
+    "mxfp4_fold:n=33,k=96,batch=3,block_rows=32,block_cols=32,scale=f32",
+    "mxfp4_fold:n=7,k=1120,block_rows=1",
+    "mxfp4_fold:n=129,k=160,batch=2,scale=f32",
     "kv_quant:tokens=9,pages=3,record_format=index_132,record_layout=split,record_rule=raw_amax",
     "kv_quant:tokens=40,pages=5,page_size=32,record_format=v32_656,record_layout=interleaved,"
     "record_rule=pow2_scale",

@@ -1,0 +1,130 @@
+// blocks.cu - MXFP4 weights as e4m3 with one power-of-two scale a block.
+//
+// A group of 32 e2m1 codes with the ue8m0 byte e becomes e4m3 of code * 2^(e - s), s being the
+// largest e of the block's groups that hold a value, less 6: exact when the exponents spread over
+// at most 14, the nearest e4m3 else. The bytes are core/fold_mxfp4.h's. A lane holds `per` groups
+// of 16 bytes each, which it reads once; a block's lanes agree on s, then each looks its codes up
+// in eight bytes that it makes for the group. Domains and launch: blocks.yaml.
+#include "device/formats.cuh"
+#include "device/warp.cuh"
+
+struct Config {
+    int block_rows, block_cols; // that one scale covers
+    bool ue8m0;                 // the new scales
+    int threads;                // of a CTA
+    int per;                    // groups of a lane
+};
+
+template <Config C> struct Work {
+    static constexpr int kAcross = C.block_cols / 32; // groups of a block's row
+    static constexpr int kLanes = C.block_rows * kAcross / C.per;
+    static constexpr int kUnits = C.threads / kLanes; // blocks of a CTA, side by side
+
+    static_assert(C.block_cols % 32 == 0 && is_pow2(kAcross), "block_cols: whole groups");
+    static_assert(kLanes * C.per == C.block_rows * kAcross && is_pow2(kLanes),
+                  "per: every lane has its groups");
+    static_assert(C.threads % 32 == 0 && C.threads <= 1024 && kUnits * kLanes == C.threads,
+                  "threads: whole warps and whole blocks");
+    static_assert(kLanes <= 32 || kUnits == 1, "threads: a block of several warps is the CTA's");
+};
+
+constexpr u32 kNan = 0xff;
+
+// The maximum over a block's lanes, in all of them.
+template <int Lanes> __device__ __forceinline__ u32 block_max(u32 x)
+{
+    if constexpr (Lanes <= 32) {
+        return lanes_max<Lanes>(x);
+    } else {
+        __shared__ u32 warps[Lanes / 32];
+        x = lanes_max<32>(x);
+        if (threadIdx.x % 32 == 0) {
+            warps[threadIdx.x / 32] = x;
+        }
+        __syncthreads();
+#pragma unroll
+        for (int i = 0; i < Lanes / 32; i++) {
+            x = max(x, warps[i]);
+        }
+        return x;
+    }
+}
+
+// What the eight magnitudes become at 2^offset; NaN codes for a NaN exponent.
+__device__ __forceinline__ void make_table(i32 offset, bool nan, u32 &low, u32 &high)
+{
+    // Below 2^-20 all of them vanish; above 2^6 there are none.
+    const float unit = __uint_as_float(u32(max(offset, -20) + 127) << 23);
+    low = e4m3x4_from(0.0f, 0.5f * unit, unit, 1.5f * unit);
+    high = e4m3x4_from(2.0f * unit, 3.0f * unit, 4.0f * unit, 6.0f * unit);
+    low = nan ? 0x7f7f7f7fu : low;
+    high = nan ? 0x7f7f7f7fu : high;
+}
+
+// Four codes in the low 16 bits: their magnitudes select bytes, their signs go to each byte's top.
+// With a nibble's top bit set, prmt gives the selected byte's sign eight times; the intrinsic hides
+// that.
+__device__ __forceinline__ u32 look_up(u32 low, u32 high, u32 codes)
+{
+    u32 signs; // 0xff where negative, 0x80 elsewhere
+    asm("prmt.b32 %0, %1, %1, %2;" : "=r"(signs) : "r"(0x80808080u), "r"(codes));
+    return __byte_perm(low, high, codes) | (signs & 0x01010101u) << 7;
+}
+
+__device__ __forceinline__ uint4 look_up_16(u32 low, u32 high, u32 first, u32 second)
+{
+    return make_uint4(look_up(low, high, first), look_up(low, high, first >> 16),
+                      look_up(low, high, second), look_up(low, high, second >> 16));
+}
+
+// codes [batch, n, k / 2] and scale [batch, n, k / 32] to q [batch, n, k] and q_scale [batch,
+// row_blocks, column_blocks]. A CTA makes kUnits blocks side by side.
+template <Config C>
+__global__ void __launch_bounds__(C.threads)
+    mxfp4_fold_blocks(const uint4 *__restrict__ codes, const u8 *__restrict__ scale,
+                      uint4 *__restrict__ q, void *__restrict__ q_scale, i64 n, i64 k,
+                      i64 row_blocks, i64 column_blocks)
+{
+    using W = Work<C>;
+    const i64 ctas = (column_blocks + W::kUnits - 1) / W::kUnits; // of a row of blocks
+    const i64 line = i64(blockIdx.x) / ctas, batch = line / row_blocks;
+    const i64 column = i64(blockIdx.x) % ctas * W::kUnits + i32(threadIdx.x) / W::kLanes;
+    const i64 first_row = line % row_blocks * C.block_rows, groups = k / 32;
+    const i32 lane = i32(threadIdx.x) % W::kLanes;
+
+    uint4 held[C.per];
+    u32 exponent[C.per];
+    i64 at[C.per];   // of the group; -1: outside
+    u32 largest = 0; // exponent + 1; 0: none counts
+#pragma unroll
+    for (int t = 0; t < C.per; t++) {
+        const i32 place = lane + t * W::kLanes;
+        const i64 row = first_row + place / W::kAcross,
+                  group = column * W::kAcross + place % W::kAcross;
+        const bool inside = row < n && group < groups;
+        at[t] = inside ? (batch * n + row) * groups + group : -1;
+        held[t] = inside ? codes[at[t]] : make_uint4(0, 0, 0, 0);
+        exponent[t] = inside ? scale[at[t]] : 0;
+        const u32 any = (held[t].x | held[t].y | held[t].z | held[t].w) & 0x77777777u;
+        largest = max(largest, any != 0 && exponent[t] != kNan ? exponent[t] + 1 : 0);
+    }
+    largest = block_max<W::kLanes>(largest);
+    const u32 s = largest == 0 ? 0x7f : largest > 7 ? largest - 7 : 0;
+#pragma unroll
+    for (int t = 0; t < C.per; t++) {
+        if (at[t] >= 0) {
+            u32 low, high;
+            make_table(i32(exponent[t]) - i32(s), exponent[t] == kNan, low, high);
+            q[2 * at[t]] = look_up_16(low, high, held[t].x, held[t].y);
+            q[2 * at[t] + 1] = look_up_16(low, high, held[t].z, held[t].w);
+        }
+    }
+    if (lane == 0 && column < column_blocks) {
+        const i64 place = line * column_blocks + column;
+        if constexpr (C.ue8m0) {
+            static_cast<u8 *>(q_scale)[place] = u8(s);
+        } else {
+            static_cast<float *>(q_scale)[place] = ue8m0_decode(u8(s));
+        }
+    }
+}
