@@ -72,6 +72,7 @@ __global__ void __launch_bounds__(Tile<C>::kThreads, C.residency)
                         i64 b_scale_batch, void *workspace)
 {
     using T = Tile<C>;
+    using S = Schedule<C>;
     extern __shared__ __align__(1024) u8 shared[];
     const u32 base = u32(__cvta_generic_to_shared(shared));
     const i32 group = __shfl_sync(0xffffffffu, i32(threadIdx.x) / 128, 0);
@@ -99,14 +100,13 @@ __global__ void __launch_bounds__(Tile<C>::kThreads, C.residency)
         constexpr int kOfRows = T::kRowGran == 1 ? 64 : 32; // threads
         if (thread >= 32 + kOfRows) {
             load_scales<C, T::kColumnScales, 96 - kOfRows, T::kColumnScalesAt>(
-                {base}, Schedule<C>::make(m, n, k, batch), C.swap ? of_a : of_b, shared,
+                {base}, S::make(m, n, k, batch), C.swap ? of_a : of_b, shared,
                 thread - 32 - kOfRows);
         } else if (thread >= 32) {
             load_scales<C, T::kRowScales, kOfRows, T::kRowScalesAt>(
-                {base}, Schedule<C>::make(m, n, k, batch), C.swap ? of_b : of_a, shared,
-                thread - 32);
+                {base}, S::make(m, n, k, batch), C.swap ? of_b : of_a, shared, thread - 32);
         } else if (threadIdx.x % 32 == 0) {
-            load_operands<C>({base}, Schedule<C>::make(m, n, k, batch), C.swap ? &b_map : &a_map,
+            load_operands<C>({base}, S::make(m, n, k, batch), C.swap ? &b_map : &a_map,
                              C.swap ? &a_map : &b_map);
         }
         __syncwarp();
@@ -117,17 +117,12 @@ __global__ void __launch_bounds__(Tile<C>::kThreads, C.residency)
         if constexpr (T::kMoves) {
             registers_raise<T::kMultiplier>();
         }
-        const Schedule<C> schedule = Schedule<C>::make(m, n, k, batch);
         const i32 row = group / C.column_groups * T::kTiles * 64,
                   column = group % C.column_groups * T::kWide;
-        const Output<C> out = {&d_map,
-                               static_cast<typename Output<C>::Out *>(d),
-                               d_row,
-                               d_batch,
-                               m,
-                               n,
-                               base + T::kOutputAt + group * T::kTiles * Output<C>::Staged::kBytes};
-        multiply_all<C>({{base}, shared, row, column}, schedule, out, {workspace});
+        const u32 to = base + T::kOutputAt + group * T::kTiles * Output<C>::Staged::kBytes;
+        const Output<C> out = {
+            &d_map, static_cast<typename Output<C>::Out *>(d), d_row, d_batch, m, n, to};
+        multiply_all<C>({{base}, shared, row, column}, S::make(m, n, k, batch), out, {workspace});
     }
     if constexpr (T::kCluster > 1) {
         cluster_sync(); // no CTA ends while another reads its memory or arrives on its barriers
