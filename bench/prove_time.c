@@ -4,6 +4,7 @@
 #include "bench/stats.h"
 #include "runtime/plan_work.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -40,9 +41,19 @@ static double scale_of(const plan *p, const hone_emu_counters *n)
                : (double)n->ctas_total / (double)n->ctas_run;
 }
 
-/* What counters tell, and what only the manifest does. Sampled CTAs' own bytes say nothing about
- * all of them in DRAM: the problem's stand for those. */
-static void work_of(const hone_problem *problem, const plan *p, const plan_launch *l,
+/* Bytes from and to DRAM. Sampled CTAs' own say nothing about all of them: the problem's stand for
+ * those. A workspace that fits half of L2 is read there before it is written back. */
+static double dram_of(const gpu *g, const plan *p, const hone_emu_counters *n, double counted,
+                      double bytes)
+{
+    const double kept =
+        p->workspace_bytes <= (uint64_t)g->facts.l2_bytes / 2 ? (double)p->workspace_bytes : 0.0;
+
+    return n->ctas_run == n->ctas_total ? fmax(counted - kept, fmin(counted, bytes)) : bytes;
+}
+
+/* What counters tell, and what only the manifest does. */
+static void work_of(const gpu *g, const hone_problem *problem, const plan *p, const plan_launch *l,
                     const jit_kernel *kernel, const hone_emu_counters *counters, perf_work *out)
 {
     double flop = 0.0, bytes = 0.0;
@@ -57,7 +68,7 @@ static void work_of(const hone_problem *problem, const plan *p, const plan_launc
     perf_count(counters, scale_of(p, counters), &w);
     w.ctas = ctas; /* a sample may have been drawn from a larger grid */
     problem_work(problem, &flop, &bytes);
-    w.dram_bytes = counters->ctas_run == counters->ctas_total ? w.dram_bytes : bytes;
+    w.dram_bytes = dram_of(g, p, counters, w.dram_bytes, bytes);
     *out = w;
 }
 
@@ -72,8 +83,8 @@ hone_status prove_time_model(const device *d, const hone_problem *problem, const
     for (uint32_t i = 0; i < p->launches_len; i++) {
         perf_work work;
         perf_answer answer;
-        work_of(problem, p, &p->launches[i], kernel_of(c, p->launches[i].entry), &counters[i],
-                &work);
+        work_of(&d->gpu, problem, p, &p->launches[i], kernel_of(c, p->launches[i].entry),
+                &counters[i], &work);
         if (perf_predict(&d->gpu, &work, &answer, &cause) != HONE_OK) {
             out->outcome = STORE_UNMEASURED;
             snprintf(out->reason, sizeof out->reason, "no modelled time: %.200s", cause.message);

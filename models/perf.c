@@ -56,6 +56,8 @@
 /* From a share of a piece in registers to its sum in another CTA: a write, a flag, its look and a
  * read, of L2. */
 #define SHARE_LATENCIES 2.0
+/* The same where CTAs count arrivals: a write, an arrival and a read. */
+#define MEETING_TRIPS 3.0
 
 enum { PERF_PARTITIONS = 4, PERF_REGISTER_UNIT = 256, PERF_SHARED_UNIT = 128 };
 
@@ -172,6 +174,13 @@ static double memory_bytes(const gpu *g, const perf_work *work, const placement 
     return footprint + REREAD_MISSES * outside * rereads;
 }
 
+/* Trips to L2 from a part of a piece in registers to its sum: CTAs that share pieces out wait for a
+ * flag, others count arrivals in memory that was cleared. */
+static double meeting_trips(const perf_work *work)
+{
+    return share_of(work) > 1 ? SHARE_LATENCIES : work->clears ? MEETING_TRIPS : 0;
+}
+
 /* Nanoseconds for `bytes` through the busiest SM's port: its width, or what is in flight over the
  * latency. */
 static double port_ns(const placement *p, double bytes, double latency_ns)
@@ -257,10 +266,9 @@ static void fill_terms(const gpu *g, const perf_work *work, const placement *p,
                          port_ns(p, work->l2_bytes, g->dram_latency_ns * L2_LATENCY_SHARE));
     term[PERF_DRAM] = fmax(bytes / chip_dram, port_ns(p, bytes, g->dram_latency_ns));
     /* Later rounds fill while the other CTAs of the SM work. */
-    term[PERF_LAUNCH] =
-        g->launch_ns * (work->clears ? 2 : 1) +
-        FILL_LATENCIES * g->dram_latency_ns * (1 + (rounds - 1) / p->occupancy) +
-        (share_of(work) > 1 ? SHARE_LATENCIES * g->dram_latency_ns * L2_LATENCY_SHARE : 0);
+    term[PERF_LAUNCH] = g->launch_ns * (work->clears ? 2 : 1) +
+                        FILL_LATENCIES * g->dram_latency_ns * (1 + (rounds - 1) / p->occupancy) +
+                        meeting_trips(work) * g->dram_latency_ns * L2_LATENCY_SHARE;
 }
 
 /* The p-norm of times goes from their sum (p = 1), for what happens one after the other, towards

@@ -24,7 +24,7 @@ typedef struct perf_work {
     uint64_t ctas;
     double tiles;         /* pieces of work that the CTAs share out; 0: one each */
     int32_t share;        /* clusters that part their pieces evenly; 0 and 1: none does */
-    bool clears;          /* memory is cleared for it by a launch before */
+    bool clears;          /* memory where CTAs meet is cleared for it by a launch before */
     uint32_t threads;     /* of a CTA */
     uint32_t cluster;     /* CTAs of a cluster; 0 and 1: none */
     int32_t registers;    /* of a thread */

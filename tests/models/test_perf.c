@@ -139,6 +139,18 @@ START_TEST(a_tiny_grid_does_not_reach_the_whole_bandwidth)
 }
 END_TEST
 
+/* The launch that zeroes counters, 1000 ns, and three trips to L2 of 225 ns. */
+START_TEST(ctas_that_meet_pay_for_it)
+{
+    gpu g = perf_fixture_gpu("rtx4090");
+    perf_work work = gemm(16, 1792, 5120, 16, 32, 3);
+    const double alone = perf_fixture_predict(&g, &work).ns;
+
+    work.clears = true;
+    ck_assert_double_eq_tol(perf_fixture_predict(&g, &work).ns - alone, 1675, 1e-6);
+}
+END_TEST
+
 START_TEST(a_tail_wave_costs_a_wave)
 {
     gpu g = perf_fixture_gpu("h20");
@@ -352,6 +364,7 @@ int main(void)
     tcase_add_loop_test(tests, a_known_kernel_has_its_bound, 0, sizeof kernels / sizeof kernels[0]);
     tcase_add_test(tests, fp8_mma_sync_on_hopper_runs_as_f16);
     tcase_add_test(tests, a_tiny_grid_does_not_reach_the_whole_bandwidth);
+    tcase_add_test(tests, ctas_that_meet_pay_for_it);
     tcase_add_test(tests, a_tail_wave_costs_a_wave);
     tcase_add_loop_test(tests, occupancy_follows_the_scarcest_resource, 0,
                         sizeof fits / sizeof fits[0]);
