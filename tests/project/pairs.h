@@ -14,7 +14,8 @@
 typedef struct pairs_axis {
     const char *name;                     /* of a problem's field */
     const char *values[PAIRS_MAX_VALUES]; /* as texts, ended by NULL */
-    bool free; /* no rule about configs asks for it: checked with every case that is made */
+    bool free; /* no rule about configs asks for it, or one that refuses few: checked with every
+                  case */
 } pairs_axis;
 
 typedef struct pairs_request {

@@ -97,7 +97,7 @@ static const struct {
     size_t axes_len;
     size_t first, devices; /* of `specs` */
 } rows[] = {
-    {"fp8_gemm/mma_sync", "fp8_gemm", gemm, LEN(gemm), 0, 2},
+    {"fp8_gemm/mma_sync", "fp8_gemm", gemm, LEN(gemm), 0, 3},
     {"fp8_gemm/sm120_block_scale", "fp8_gemm", scaled, LEN(scaled), 2, 1},
     {"act_quant/groups", "act_quant", act, LEN(act), 0, 2},
     {"kv_quant/tokens", "kv_quant", kv, LEN(kv), 0, 2},
