@@ -97,3 +97,27 @@ __device__ __forceinline__ void output_tile(const float (&sum)[TilesM][TilesN][4
         }
     }
 }
+
+// The same for sums whose tiles have 16 of D's columns as rows and 8 of its rows as columns. Lanes
+// of neighbouring columns of D exchange, so that each has two columns of one row.
+template <int Align, bool Accumulate, int TilesN, int TilesM, typename T>
+__device__ __forceinline__ void output_tile_turned(const float (&sum)[TilesN][TilesM][4], T *d,
+                                                   i64 stride, i32 row, i32 column, i32 m, i32 n)
+{
+    const i32 lane = i32(threadIdx.x) % 32;
+    const bool odd = lane / 4 % 2 == 1;
+#pragma unroll
+    for (int i = 0; i < TilesN * 2; i++) {
+        const i32 c = column + i * 8 + lane / 8 * 2;
+#pragma unroll
+        for (int j = 0; j < TilesM; j++) {
+            const float2 pair = row_pair(sum[i / 2][j], i % 2);
+            const float other = __shfl_xor_sync(0xffffffffu, odd ? pair.x : pair.y, 4);
+            const i32 r = row + j * 8 + lane % 4 * 2 + odd;
+            float run[2] = {odd ? other : pair.x, odd ? pair.y : other};
+            if (c < n && r < m) {
+                output_run<Align, Accumulate>(d + r * stride + c, run, n - c);
+            }
+        }
+    }
+}

@@ -69,6 +69,18 @@ static const struct {
      CONFIG(1, 8, 128, 2, 1, 1, 1, 6, 0, 4, 0, 0)}, /* turned, K in four parts */
     {"emu:h20", "fp8_gemm:m=64,n=2112,k=7168,recipe=f32-1x32-32x32,out=f32", WGMMA,
      CONFIG(0, 64, 128, 1, 1, 1, 1, 6, 0, 2, 0, 0)},
+    {"emu:rtx4090", "fp8_gemm:m=16,n=128,k=7168,recipe=f32-1x128-128x128", MMA_SYNC,
+     "swap=0 block_m=16 block_n=16 block_k=256 warps_m=1 warps_n=2 warps_k=2 split_k=16 stages=3 "
+     "promote=128 raster=1 residency=1"},
+    {"emu:rtx4090", "fp8_gemm:m=64,n=576,k=7168,recipe=ue8m0-1x32-32x32", MMA_SYNC,
+     "swap=0 block_m=64 block_n=64 block_k=128 warps_m=1 warps_n=4 warps_k=2 split_k=8 stages=3 "
+     "promote=32 raster=1 residency=1"},
+    {"emu:rtx5090", "fp8_gemm:m=1,n=1792,k=5120,recipe=ue8m0-1x32-32x32", MMA_SYNC,
+     "swap=1 block_m=8 block_n=32 block_k=256 warps_m=1 warps_n=2 warps_k=4 split_k=3 stages=4 "
+     "promote=32 raster=1 residency=1"},
+    {"emu:rtx5090", "fp8_gemm:m=512,n=1792,k=5120,recipe=f32-1x128-128x128", MMA_SYNC,
+     "swap=0 block_m=64 block_n=112 block_k=128 warps_m=2 warps_n=2 warps_k=1 split_k=1 stages=3 "
+     "promote=64 raster=1 residency=1"},
 };
 
 /* Of the time; of a pipe's own, where it takes a quarter of the time or more: ptxas drops

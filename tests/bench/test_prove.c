@@ -57,6 +57,12 @@ END_TEST
 
 /* Faults seeded into the real templates. */
 #define GEMM "fp8_gemm:m=33,n=136,k=320,recipe=f32-1x128-128x128"
+#define GEMM_TILE                                                                                  \
+    "swap=0 block_m=32 block_n=48 block_k=128 warps_m=2 warps_n=2 warps_k=1 split_k=1 stages=2 "   \
+    "promote=128 raster=1 residency=1"
+#define STORED "output_tile<C.align, C.accumulate>(sum, d, stride, row, column, m, n)"
+#define STORED_WITH(m, n)                                                                          \
+    "output_tile<C.align, C.accumulate>(sum, d, stride, row, column, " m ", " n ")"
 /* One token: padded rows, sampled CTAs, and a tail in K. */
 #define DECODE "fp8_gemm:m=1,n=8192,k=5152,recipe=ue8m0-1x32-32x32"
 #define ACT    "act_quant:m=13,k=512,scale=ue8m0,group=32"
@@ -73,18 +79,18 @@ static const struct {
     const char *name, *problem, *old, *new, *config;
 } mutants[] = {
     {"A's scales by group where the row belongs", GEMM, ".row_stride = a_scale_row",
-     ".row_stride = a_scale_group", NULL},
-    {"the next row's scale", GEMM, ".first_row = m0", ".first_row = m0 + 1", NULL},
-    {"the other half's row scale", GEMM, "fmaf(high * left", "fmaf(low * left", NULL},
-    {"K's tail is left out", GEMM, ".blocks = ceil_div(k, C.block_k)", ".blocks = k / C.block_k",
-     NULL},
-    {"K's tail is not masked", GEMM, "k, n - n0, k}", "k, n - n0, k + 64}", NULL},
+     ".row_stride = a_scale_group", GEMM_TILE},
+    {"the next row's scale", GEMM, ".first_row = m0", ".first_row = m0 + 1", GEMM_TILE},
+    {"the other half's row scale", GEMM, "fmaf(high * left", "fmaf(low * left", GEMM_TILE},
+    {"K's tail is left out", GEMM, "blocks = ceil_div(k, C.block_k)", "blocks = k / C.block_k",
+     GEMM_TILE},
+    {"K's tail is not masked", GEMM, "k, n - n0, k}", "k, n - n0, k + 64}", GEMM_TILE},
     {"no barrier before a block is read", GEMM, "__syncthreads(); // this block", "// this block",
-     NULL},
-    {"the last row is not written", GEMM, "n0 + warp_n, m, n)", "n0 + warp_n, m - 1, n)", NULL},
-    {"a column too many is written", GEMM, "n0 + warp_n, m, n)", "n0 + warp_n, m, n + 1)", NULL},
-    {"one token: K's tail is left out", DECODE, ".blocks = ceil_div(k, C.block_k)",
-     ".blocks = k / C.block_k", NULL},
+     GEMM_TILE},
+    {"the last row is not written", GEMM, STORED, STORED_WITH("m - 1", "n"), GEMM_TILE},
+    {"a column too many is written", GEMM, STORED, STORED_WITH("m", "n + 1"), GEMM_TILE},
+    {"one token: K's tail is left out", DECODE, "blocks = ceil_div(k, C.block_k)",
+     "blocks = k / C.block_k", NULL},
     {"one token: the scales of B's next rows", DECODE, ".first_row = n0", ".first_row = n0 + 32",
      NULL},
     {"one token: A's scales without their group", DECODE, ".group_stride = a_scale_group",
@@ -106,12 +112,12 @@ static const struct {
     {"slot -1 is not skipped", CACHE, "slot < 0", "slot < -1", NULL},
     {"one token: nothing is multiplied", DECODE, "block < line.blocks; block++",
      "block < 0; block++", NULL},
-    {"large: scales above 1 are cut", GEMM_LARGE, "left = right = b_scales[j];",
-     "left = right = min(b_scales[j], 1.0f);", NULL},
+    {"large: scales above 1 are cut", GEMM_LARGE, "left = right = column_scales[j];",
+     "left = right = min(column_scales[j], 1.0f);", GEMM_TILE},
     {"large sum: D is written over", SUM_LARGE, "output_tile<C.align, C.accumulate>",
-     "output_tile<C.align, false>", NULL},
-    {"large sum: the last row is not written", SUM_LARGE, "n0 + warp_n, m, n)",
-     "n0 + warp_n, m - 1, n)", NULL},
+     "output_tile<C.align, false>", GEMM_TILE},
+    {"large sum: the last row is not written", SUM_LARGE, STORED, STORED_WITH("m - 1", "n"),
+     GEMM_TILE},
     {"large: only the first CTA writes q", ACT_LARGE, "const bool valid = there && group < groups;",
      "const bool valid = there && group < groups && blockIdx.x + blockIdx.y == 0;", NULL},
     {"large: odd rows of q are left out", ACT_LARGE, "const bool valid = there && group < groups;",

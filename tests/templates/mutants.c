@@ -6,11 +6,21 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define GEMM    "fp8_gemm/mma_sync"
-#define GEMM_CU "fp8_gemm/mma_sync.cu"
+#define GEMM          "fp8_gemm/mma_sync"
+#define GEMM_CU       "fp8_gemm/mma_sync.cu"
+#define GEMM_MULTIPLY "fp8_gemm/mma_sync_multiply.cuh"
+#define GEMM_PARTS    "fp8_gemm/mma_sync_parts.cuh"
 #define GEMM_TILE                                                                                  \
-    "block_m=32 block_n=48 block_k=128 warps_m=2 warps_n=2 stages=2 promote=32 raster=1 "          \
-    "residency=1"
+    "swap=0 block_m=32 block_n=48 block_k=128 warps_m=2 warps_n=2 warps_k=1 split_k=1 stages=2 "   \
+    "promote=32 raster=1 residency=1"
+/* K shared by three CTAs, of four warps in two shares; and B's rows as the instruction's. */
+#define GEMM_SHARED                                                                                \
+    "swap=0 block_m=16 block_n=32 block_k=64 warps_m=1 warps_n=2 warps_k=2 split_k=3 stages=2 "    \
+    "promote=32 raster=1 residency=1"
+#define GEMM_SWAPPED                                                                               \
+    "swap=1 block_m=8 block_n=32 block_k=64 warps_m=1 warps_n=2 warps_k=1 split_k=2 stages=2 "     \
+    "promote=32 raster=1 residency=1"
+#define GEMM_LONG "fp8_gemm:m=33,n=136,k=480,recipe=f32-1x32-32x32"
 #define GEMM_TAIL "fp8_gemm:m=33,n=136,k=160,recipe=f32-1x128-128x128"
 #define GEMM_ROWS                                                                                  \
     "fp8_gemm:m=33,n=136,k=256,recipe=f32-1x32-32x32,a_scale_layout=row,b_scale_layout=row"
@@ -53,14 +63,52 @@ const mutant mutants[] = {
      "const i32 group = block * BlockK / GranK + i32(i / Lines);",
      "const i32 group = block * BlockK / GranK + i32(i / Lines) + 1;", GEMM_ROWS, GEMM_TILE,
      "a prefetched scale that is one group ahead of its data"},
-    {"promotion past the scale group", GEMM, GEMM_CU,
-     "a_scales + interval * C.promote / C.a_gran_k * C.block_m", "a_scales", GEMM_ROWS, GEMM_TILE,
+    {"promotion past the scale group", GEMM, GEMM_MULTIPLY,
+     "interval * C.promote / kRowGroup * kRowLines", "0", GEMM_ROWS, GEMM_TILE,
      "a K tile wider than the group: all of it takes the first group's scale"},
     {"missing __syncthreads", GEMM, GEMM_CU, "__syncthreads(); //", "//", GEMM_ROWS, GEMM_TILE,
      "a warp reads what another has not yet copied"},
     {"half of the output unwritten", GEMM, "device/output.cuh", "i < TilesM * 2; i++",
      "i < TilesM * 2; i += 2", GEMM_ROWS, GEMM_TILE,
      "passes where an earlier candidate filled the rest"},
+    {"parts not released", GEMM, GEMM_PARTS, "atom.acq_rel.gpu", "atom.acquire.gpu", GEMM_LONG,
+     GEMM_SHARED, "the last CTA may read a part before it is in memory"},
+    {"arrival before all threads have stored", GEMM, GEMM_PARTS,
+     "__syncthreads(); // the arrival below", "//", GEMM_LONG, GEMM_SHARED,
+     "one thread's release speaks for those that a barrier put before it"},
+    {"the last but one adds", GEMM, GEMM_PARTS, "== C.split_k - 1", "== C.split_k - 2", GEMM_LONG,
+     GEMM_SHARED, "a counter that is compared one too early: a part is missing"},
+    {"the first adds", GEMM, GEMM_PARTS, "== C.split_k - 1", "== 0", GEMM_LONG, GEMM_SHARED,
+     "the last arriver chosen wrongly"},
+    {"every CTA adds", GEMM, GEMM_PARTS, "if (!__syncthreads_or(last)) {",
+     "if (!__syncthreads_or(true)) {", GEMM_LONG, GEMM_SHARED,
+     "tiles stored by CTAs that have not seen all parts"},
+    {"counter not of the tile", GEMM, GEMM_PARTS, "arrive(counter + tile)", "arrive(counter)",
+     GEMM_LONG, GEMM_SHARED, "tiles that share a counter wait for one another's parts"},
+    {"parts of another tile", GEMM, GEMM_PARTS, "tile * C.split_k * kPart", "tile * kPart",
+     GEMM_LONG, GEMM_SHARED, "parts of neighbouring tiles lie on one another"},
+    {"a part added twice", GEMM, GEMM_PARTS, "from = first + p * kPart",
+     "from = first + (p > 0 ? p - 1 : p) * kPart", GEMM_LONG, GEMM_SHARED,
+     "one part twice, the last one never"},
+    {"own sum not cleared", GEMM, GEMM_PARTS, "[i % 4] = 0.0f;", "[i % 4] *= 1.0f;", GEMM_LONG,
+     GEMM_SHARED, "the last CTA's part counts twice"},
+    {"parts of K overlap", GEMM, GEMM_CU, "part * each + min(part, more)", "part * each", GEMM_LONG,
+     GEMM_SHARED, "blocks that do not divide evenly: one is read twice, one never"},
+    {"warps' sums over a stage in use", GEMM, GEMM_PARTS, "__syncthreads(); // all have read", "//",
+     GEMM_LONG, GEMM_SHARED, "sums stored where another warp still multiplies"},
+    {"warps' sums read early", GEMM, GEMM_PARTS, "__syncthreads(); // the sums are there", "//",
+     GEMM_LONG, GEMM_SHARED, "sums added before their warps have stored them"},
+    {"a share of K dropped", GEMM, GEMM_PARTS, "s < C.warps_k; s++", "s < C.warps_k - 1; s++",
+     GEMM_LONG, GEMM_SHARED, "warps that multiplied for nothing"},
+    {"every warp multiplies the first share", GEMM, GEMM_MULTIPLY, "share * T::kIntervals + n", "n",
+     GEMM_LONG, GEMM_SHARED, "warps that share K and take the same part of it"},
+    {"turned tile stored straight", GEMM, "device/output.cuh", "lane % 4 * 2 + odd;",
+     "lane % 4 * 2;", GEMM_LONG, GEMM_SWAPPED, "both lanes of a pair write one row"},
+    {"M tail of a turned tile unmasked", GEMM, "device/output.cuh", "if (c < n && r < m) {",
+     "if (c < n) {", GEMM_LONG, GEMM_SWAPPED, "a tile of eight rows of which one exists"},
+    {"scale of sixteen rows taken by eight", GEMM, GEMM_CU, "row + lane / 4 : row / 16",
+     "row + lane / 4 : row / 8", GEMM_LONG, GEMM_SWAPPED,
+     "a line of B's scales is another number of rows when B's rows are the instruction's"},
     {"floor instead of ceiling", ACT, "device/quantise.cuh", "bits + 0x1fffffu", "bits", ACT_POW2,
      ACT_TILE, "a power-of-two scale that is too small saturates the payload"},
     {"ceiling of 480, not 448", ACT, "device/quantise.cuh", "0x1fffffu", "0x0fffffu",

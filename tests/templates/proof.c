@@ -13,7 +13,7 @@
 typedef struct arena {
     const device *d;
     size_t len;
-    CUdeviceptr base[HONE_MAX_OPERANDS];
+    CUdeviceptr base[HONE_MAX_OPERANDS], workspace;
     uint64_t address[HONE_MAX_OPERANDS];
 } arena;
 
@@ -24,7 +24,8 @@ static void need(const device *d, CUresult result, const char *call)
     ck_assert_msg(driver_check(d->driver, result, call, &error) == HONE_OK, "%s", error.message);
 }
 
-static void arena_fill(arena *a, const device *d, const inputs *in)
+/* Nobody writes the workspace before the launch: reading what is not there is a fault. */
+static void arena_fill(arena *a, const device *d, const plan *p, const inputs *in)
 {
     *a = (arena){.d = d, .len = in->len};
     for (size_t i = 0; i < in->len; i++) {
@@ -38,12 +39,18 @@ static void arena_fill(arena *a, const device *d, const inputs *in)
         a->address[i] = a->base[i] + VERIFY_RED_ZONE_BYTES;
         need(d, d->driver->cuMemcpyHtoD(a->address[i], in->image[i], bytes), "cuMemcpyHtoD");
     }
+    if (p->workspace_bytes > 0) {
+        need(d, d->driver->cuMemAlloc(&a->workspace, p->workspace_bytes), "cuMemAlloc");
+    }
 }
 
 static void arena_free(arena *a)
 {
     for (size_t i = 0; i < a->len; i++) {
         a->d->driver->cuMemFree(a->base[i]);
+    }
+    if (a->workspace != 0) {
+        a->d->driver->cuMemFree(a->workspace);
     }
 }
 
@@ -80,8 +87,8 @@ static bool launch(const device *d, const plan *p, const compiled *code, const i
     ck_assert_msg(device_enter(d, &error) == HONE_OK, "%s", error.message);
     ck_assert_msg(module_load(d, p, code, &m, &error) == HONE_OK, "%s", error.message);
     ck_assert_msg(inputs_copy_outputs(before, after, &error) == HONE_OK, "%s", error.message);
-    arena_fill(&a, d, before);
-    hone_status status = module_launch(m, p, a.address, a.len, 0, NULL, &error);
+    arena_fill(&a, d, p, before);
+    hone_status status = module_launch(m, p, a.address, a.len, a.workspace, NULL, &error);
     if (status == HONE_OK) {
         status = driver_check(d->driver, d->driver->cuCtxSynchronize(), "cuCtxSynchronize", &error);
     }

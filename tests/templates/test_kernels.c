@@ -107,18 +107,26 @@ END_TEST
     ".a_gran_k = 32, .b_gran_mn = 32, .b_gran_k = 32, .a_ue8m0 = 0, .a_packed = 0, .b_ue8m0 = 0, " \
     ".b_packed = 0, "
 #define REST ".out_f32 = 0, .accumulate = 0, .align = 16}>"
-#define TILE(m, n, warps, promote)                                                                 \
-    "fp8_gemm_mma_sync<Config{.block_m = " m ", .block_n = " n                                     \
-    ", .block_k = 128, .warps_m = " warps ", .warps_n = 2, .stages = 2, .promote = " promote       \
+#define PARTS(swap, m, n, warps, shares, parts, promote)                                           \
+    "fp8_gemm_mma_sync<Config{.swap = " swap ", .block_m = " m ", .block_n = " n                   \
+    ", .block_k = 128, .warps_m = " warps ", .warps_n = 2, .warps_k = " shares                     \
+    ", .split_k = " parts ", .stages = 2, .promote = " promote                                     \
     ", .raster = 1, .residency = 1, " SCALES REST
+#define TILE(m, n, warps, promote) PARTS("0", m, n, warps, "1", "1", promote)
 
 static const struct {
     const char *name, *entry, *says;
 } refused[] = {
-    {"fp8_gemm/mma_sync", TILE("16", "32", "2", "32"), "block_m: whole m16 tiles"},
-    {"fp8_gemm/mma_sync", TILE("16", "24", "1", "32"), "block_n: whole n8 tiles"},
+    {"fp8_gemm/mma_sync", TILE("16", "32", "2", "32"), "block_m: whole tiles of warps"},
+    {"fp8_gemm/mma_sync", TILE("16", "24", "1", "32"), "block_n: whole tiles of warps"},
     {"fp8_gemm/mma_sync", TILE("16", "32", "1", "128"), "promote: within one scale group"},
     {"fp8_gemm/mma_sync", TILE("16", "32", "1", "256"), "promote: within the unit's 13 bits"},
+    {"fp8_gemm/mma_sync", PARTS("1", "8", "48", "1", "1", "1", "32"),
+     "block_n: whole tiles of warps"},
+    {"fp8_gemm/mma_sync", PARTS("0", "16", "32", "1", "8", "1", "32"), "promote: divides a warp's"},
+    {"fp8_gemm/mma_sync", PARTS("0", "128", "256", "1", "2", "1", "32"),
+     "warps_k: sums of all but"},
+    {"fp8_gemm/mma_sync", PARTS("0", "16", "32", "1", "1", "17", "32"), "split_k: 1 to 16"},
     {"act_quant/groups",
      "act_quant_groups<Config{.in = 2, .group = 128, .rule = 2, .activation = 1, .row_set = 1, "
      ".count = 0, .ue8m0 = 1, .packed = 0, .align = 16, .vec = 8, .threads = 64, .rows = 1, "

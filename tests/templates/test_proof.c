@@ -174,11 +174,14 @@ START_TEST(a_fixed_order_gives_a_row_the_same_bits)
 }
 END_TEST
 
-/* On Hopper whatever wins for any M must give a row the same bits: configs that share nothing but
- * the order. */
+/* Whatever wins for any M must give a row the same bits: configs that share nothing but the order.
+ */
+#define WGMMA "fp8_gemm/sm90_wgmma"
+#define SYNC  "fp8_gemm/mma_sync"
 static const struct {
-    const char *problem, *config;
-} hopper_fixed[] = {
+    device **on;
+    const char *template_name, *problem, *config;
+} families[] = {
 #define CONFIG(swap, m, n, rows, columns, chunks, sets, stages, pair, staged, idle)                \
     "swap=" #swap " block_m=" #m " block_n=" #n " row_groups=" #rows " column_groups=" #columns    \
     " chunks=" #chunks " sets=" #sets " stages=" #stages " pair=" #pair                            \
@@ -187,12 +190,23 @@ static const struct {
 #define PER_128                                                                                    \
     "fp8_gemm:m=%d,n=72,k=320,recipe=f32-1x128-128x128,a_scale_layout=row,order=fixed,out=f32"
 #define PER_32 "fp8_gemm:m=%d,n=72,k=320,recipe=ue8m0-1x32-32x32,a_scale_layout=row,order=fixed"
-    {PER_128, CONFIG(0, 128, 128, 2, 1, 1, 1, 4, 0, 1, 1)},
-    {PER_128, CONFIG(1, 16, 64, 1, 1, 1, 1, 6, 0, 0, 0)},
-    {PER_128, CONFIG(0, 64, 64, 1, 1, 1, 1, 3, 2, 0, 0)},
-    {PER_32, CONFIG(0, 128, 128, 2, 1, 1, 2, 4, 0, 1, 1)},
-    {PER_32, CONFIG(1, 8, 128, 2, 1, 1, 2, 8, 0, 0, 0)},
-    {PER_32, CONFIG(1, 64, 64, 1, 1, 1, 1, 3, 1, 1, 1)},
+    {&hopper, WGMMA, PER_128, CONFIG(0, 128, 128, 2, 1, 1, 1, 4, 0, 1, 1)},
+    {&hopper, WGMMA, PER_128, CONFIG(1, 16, 64, 1, 1, 1, 1, 6, 0, 0, 0)},
+    {&hopper, WGMMA, PER_128, CONFIG(0, 64, 64, 1, 1, 1, 1, 3, 2, 0, 0)},
+    {&hopper, WGMMA, PER_32, CONFIG(0, 128, 128, 2, 1, 1, 2, 4, 0, 1, 1)},
+    {&hopper, WGMMA, PER_32, CONFIG(1, 8, 128, 2, 1, 1, 2, 8, 0, 0, 0)},
+    {&hopper, WGMMA, PER_32, CONFIG(1, 64, 64, 1, 1, 1, 1, 3, 1, 1, 1)},
+#undef CONFIG
+#define CONFIG(swap, m, n, k, rows, columns, stages, promote, raster)                              \
+    "swap=" #swap " block_m=" #m " block_n=" #n " block_k=" #k " warps_m=" #rows                   \
+    " warps_n=" #columns " warps_k=1 split_k=1 stages=" #stages " promote=" #promote               \
+    " raster=" #raster " residency=1"
+    {&ada, SYNC, PER_128, CONFIG(0, 128, 80, 128, 4, 2, 3, 128, 8)},
+    {&ada, SYNC, PER_128, CONFIG(1, 8, 32, 256, 1, 2, 4, 128, 1)},
+    {&ada, SYNC, PER_128, CONFIG(0, 16, 48, 128, 1, 2, 2, 128, 1)},
+    {&ada, SYNC, PER_32, CONFIG(0, 96, 64, 64, 2, 4, 2, 32, 1)},
+    {&ada, SYNC, PER_32, CONFIG(1, 32, 16, 128, 1, 1, 5, 32, 8)},
+    {&ada, SYNC, PER_32, CONFIG(0, 16, 112, 256, 1, 2, 3, 32, 1)},
 #undef CONFIG
 #define CONFIG(m, n, rows, sets, stages, pair, staged, residency, idle)                            \
     "fold=0 block_m=" #m " block_n=" #n " row_groups=" #rows " chunks=1 sets=" #sets               \
@@ -200,9 +214,9 @@ static const struct {
     " residency=" #residency " idle=" #idle
 #define FP4                                                                                        \
     "fp8_gemm:m=%d,n=72,k=320,recipe=f32-1x128-e2m1/ue8m0/1x32,a_scale_layout=row,order=fixed"
-    {FP4, CONFIG(128, 128, 2, 1, 3, 0, 1, 1, 1)},
-    {FP4, CONFIG(8, 64, 1, 2, 8, 0, 0, 2, 0)},
-    {FP4, CONFIG(64, 64, 1, 2, 3, 1, 0, 1, 1)},
+    {&hopper, WGMMA "_fp4", FP4, CONFIG(128, 128, 2, 1, 3, 0, 1, 1, 1)},
+    {&hopper, WGMMA "_fp4", FP4, CONFIG(8, 64, 1, 2, 8, 0, 0, 2, 0)},
+    {&hopper, WGMMA "_fp4", FP4, CONFIG(64, 64, 1, 2, 3, 1, 0, 1, 1)},
 #undef CONFIG
 };
 enum { MOST_ROWS = 300, CONFIGS_OF_A_FAMILY = 3 };
@@ -221,51 +235,49 @@ static hone_problem sized(const char *format, int m)
 /* Every size of one config against `all`, D of MOST_ROWS rows by another config or NULL. */
 static void compare_sizes(size_t which, int step, const inputs *whole, inputs *all)
 {
-    const char *format = hopper_fixed[which].problem;
+    const char *format = families[which].problem;
+    const device *d = *families[which].on;
+    const manifest *m = templates_find(shared.templates, families[which].template_name);
     hone_problem problem = sized(format, MOST_ROWS);
-    const manifest *m = kernels_serving(&shared, &problem, &hopper->gpu.facts);
     hone_error error;
     template_source source;
     config c;
 
     ck_assert_int_eq(templates_source(shared.templates, m, &source, &error), HONE_OK);
-    ck_assert_msg(manifest_config_parse(m, hopper_fixed[which].config, &c, &error) == HONE_OK, "%s",
+    ck_assert_msg(manifest_config_parse(m, families[which].config, &c, &error) == HONE_OK, "%s",
                   error.message);
     proof_case one = {.m = m, .source = &source, .problem = &problem, .config = &c};
-    compiled *code = proof_compile(&shared, hopper, &one);
+    compiled *code = proof_compile(&shared, d, &one);
     for (int rows = MOST_ROWS; rows >= 1; rows -= step) {
         inputs part, after = {0};
         problem = sized(format, rows);
         first_rows(&problem, whole, &part);
-        proof_launch(hopper, &one, code, &part, &after);
+        proof_launch(d, &one, code, &part, &after);
         if (all->len == 0) {
             *all = after;
             continue;
         }
         ck_assert_msg(memcmp(after.image[4], all->image[4], part.operand[4].bytes) == 0,
-                      "%s: other bits at m=%d", hopper_fixed[which].config, rows);
+                      "%s: other bits at m=%d", families[which].config, rows);
         inputs_free_outputs(&after);
     }
     compiled_free(code);
 }
 
-START_TEST(hopper_gives_a_row_the_same_bits_for_every_m)
+START_TEST(a_row_has_the_same_bits_for_every_m)
 {
     const size_t first = (size_t)_i * CONFIGS_OF_A_FAMILY;
     const char *asked = getenv("HONE_ORDER_STEP");
     const int step = asked != NULL && atoi(asked) > 0 ? atoi(asked) : 37;
-    const hone_problem problem = sized(hopper_fixed[first].problem, MOST_ROWS);
+    const hone_problem problem = sized(families[first].problem, MOST_ROWS);
     hone_error error;
     inputs whole = {0}, all = {0};
 
     if (shared.compiler == NULL) {
         return;
     }
-    const manifest *m = kernels_serving(&shared, &problem, &hopper->gpu.facts);
-    /* No other unit serves it. */
-    ck_assert_str_eq(manifest_name(m), problem.as.fp8_gemm.recipe.b.element == HONE_DTYPE_E2M1
-                                           ? "fp8_gemm/sm90_wgmma_fp4"
-                                           : "fp8_gemm/sm90_wgmma");
+    const manifest *m = kernels_serving(&shared, &problem, &(*families[first].on)->gpu.facts);
+    ck_assert_str_eq(manifest_name(m), families[first].template_name); /* no other unit serves it */
     ck_assert_int_eq(inputs_make(&problem, INPUTS_NORMAL, 3, &whole, &error), HONE_OK);
     for (size_t i = 0; i < CONFIGS_OF_A_FAMILY; i++) {
         compare_sizes(first + i, step, &whole, &all);
@@ -292,12 +304,12 @@ START_TEST(a_mutant_is_refused_and_its_original_is_not)
     ck_assert_int_eq(hone_problem_parse(m->problem, &problem, &error), HONE_OK);
     ck_assert_int_eq(manifest_config_parse(owner, m->config, &c, &error), HONE_OK);
     mutated made = mutant_apply(&source, m);
-    proof_case one = { /* NaN and infinities only quantisers are asked about */
-        .m = owner,
-        .source = &source,
-        .problem = &problem,
-        .config = &c,
-        .kind = problem.op == HONE_OP_FP8_GEMM ? INPUTS_NORMAL : INPUTS_SPECIALS};
+    proof_case one = {/* NaN and infinities only quantisers are asked about */
+                      .m = owner,
+                      .source = &source,
+                      .problem = &problem,
+                      .config = &c,
+                      .kind = problem.op == HONE_OP_FP8_GEMM ? INPUTS_NORMAL : INPUTS_SPECIALS};
     ck_assert_msg(proof_passes(&shared, ada, &one, reason), "%s: the original: %s", m->name,
                   reason);
     one.source = &made.source;
@@ -329,8 +341,8 @@ int main(void)
 
     tcase_add_loop_test(tests, configs_agree_with_float64, 0, (int)ARRAY_LEN(problems));
     tcase_add_loop_test(tests, a_fixed_order_gives_a_row_the_same_bits, 0, (int)ARRAY_LEN(fixed));
-    tcase_add_loop_test(tests, hopper_gives_a_row_the_same_bits_for_every_m, 0,
-                        (int)ARRAY_LEN(hopper_fixed) / CONFIGS_OF_A_FAMILY);
+    tcase_add_loop_test(tests, a_row_has_the_same_bits_for_every_m, 0,
+                        (int)ARRAY_LEN(families) / CONFIGS_OF_A_FAMILY);
     tcase_add_loop_test(tests, a_mutant_is_refused_and_its_original_is_not, 0, (int)mutants_len);
     return kernels_run("templates/proof", tests, setup, teardown);
 }
