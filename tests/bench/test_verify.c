@@ -9,8 +9,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define GEMM_PLAIN  "fp8_gemm:m=33,n=72,k=288,recipe=f32-1x128-128x128,out=bf16"
-#define GEMM_UE8M0  "fp8_gemm:m=17,n=40,k=160,recipe=ue8m0-1x32-1x32,out=f32"
+#define GEMM_PLAIN "fp8_gemm:m=33,n=72,k=288,recipe=f32-1x128-128x128,out=bf16"
+#define GEMM_UE8M0 "fp8_gemm:m=17,n=40,k=160,recipe=ue8m0-1x32-1x32,out=f32"
+/* Few of D's elements outweigh the others, and their rounding to bf16 the gate. */
+#define GEMM_UNEVEN                                                                                \
+    "fp8_gemm:m=64,n=33,k=32,recipe=f32-1x32-1x32,accumulate=1,a_scale_layout=tma,"                \
+    "b_scale_layout=col"
 #define GEMM_BLOCKS "fp8_gemm:m=5,n=96,k=192,recipe=f32-1x32-32x32,out=f32,accumulate=1"
 #define GEMM_FP4    "fp8_gemm:m=17,n=40,k=160,recipe=ue8m0-1x32-e2m1/1x32,out=f32"
 #define ACT_F32     "act_quant:m=13,k=512,in=bf16,scale=f32,group=128,scale_layout=tma"
@@ -75,6 +79,9 @@ static const struct {
     {GEMM_PLAIN, INPUTS_ZEROS, NAIVE_TAIL_ROW, "left untouched"},
     {GEMM_BLOCKS, INPUTS_NORMAL, NAIVE_STALE_SUM, "off by"},
     {GEMM_BLOCKS, INPUTS_NORMAL, NAIVE_HALF, "off by"},
+    {GEMM_UNEVEN, INPUTS_NORMAL, NAIVE_RIGHT, NULL},
+    {GEMM_UNEVEN, INPUTS_WIDE, NAIVE_RIGHT, NULL},
+    {GEMM_UNEVEN, INPUTS_EXTREMES, NAIVE_RIGHT, NULL},
     {ACT_F32, INPUTS_NORMAL, NAIVE_RIGHT, NULL},
     {ACT_F32, INPUTS_HOLES, NAIVE_RIGHT, NULL},
     {ACT_F32, INPUTS_EXTREMES, NAIVE_RIGHT, NULL},
