@@ -19,8 +19,8 @@
     " stages=4 pair=0 split_k=1 queue=1 share=1 raster=1 staged=0 loader_registers=40 "            \
     "residency=1 idle=0"
 #define SYNC_CONFIG(promote)                                                                       \
-    "block_m=32 block_n=64 block_k=128 warps_m=2 warps_n=2 stages=3 promote=" #promote             \
-    " raster=1 residency=1"
+    "swap=0 block_m=32 block_n=64 block_k=128 warps_m=2 warps_n=2 warps_k=1 split_k=1 stages=3 "   \
+    "promote=" #promote " raster=1 residency=1"
 enum { M = 48, N = 64 };
 
 /* Every scale 1; padding stays NaN. */
@@ -102,13 +102,14 @@ static const corner_edit wgmma_512[] = {
      "for (int i = 0; i < 4; i++) const_cast<Part<C> &>(part)[j][i] = 0.0f;"},
 };
 static const corner_edit sync_never[] = {
-    {"float part[kParts][T::kTilesN][4] = {};",
-     "float part[kParts][T::kTilesN][4];\n"
-     "for (int p = 0; p < kParts; p++) for (int j = 0; j < T::kTilesN; j++)\n"
+    {"float part[kParts][T::kWide][4] = {};",
+     "float part[kParts][T::kWide][4];\n"
+     "for (int p = 0; p < kParts; p++) for (int j = 0; j < T::kWide; j++)\n"
      "for (int e = 0; e < 4; e++) part[p][j][e] = sum[i + p][j][e];"},
-    {"    const float low = a_scales[0], high = a_scales[8];",
-     "    for (int j = 0; j < Tile<C>::kTilesN; j++) for (int e = 0; e < 4; e++)\n"
-     "sum[j][e] = part[j][e];\nreturn;\n    const float low = a_scales[0], high = a_scales[8];"},
+    {"    const float low = row_scales[0], high = Tile<C>::kRowScales ? row_scales[8] : low;",
+     "    for (int j = 0; j < Tile<C>::kWide; j++) for (int e = 0; e < 4; e++)\n"
+     "sum[j][e] = part[j][e];\nreturn;\n    const float low = row_scales[0], high = "
+     "Tile<C>::kRowScales ? row_scales[8] : low;"},
 };
 #define EDITS(list) list, ARRAY_LEN(list)
 static const struct {
