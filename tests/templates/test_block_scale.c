@@ -55,6 +55,9 @@ static bool compile(const hone_problem *problem, const config *c, int32_t arch, 
     ck_assert_msg(jit_compile(shared.compiler, &request, &code, &error) == HONE_OK, "%s: %s",
                   p->launches[0].entry, error.message);
     const bool clean = !compiled_flaw(code, why, sizeof why);
+    if (!clean) {
+        printf("FLAW %s: %s\n", p->launches[0].entry, why);
+    }
     ck_assert_msg(sass_read(code->cubin, code->cubin_len, code->kernels[0].lowered, out, &error) ==
                       HONE_OK,
                   "%s", error.message);
