@@ -182,20 +182,20 @@ static const struct {
     device **on;
     const char *template_name, *problem, *config;
 } families[] = {
-#define CONFIG(swap, m, n, rows, columns, chunks, sets, stages, pair, staged, idle)                \
+#define CONFIG(swap, m, n, rows, columns, chunks, sets, stages, pair, loaders, staged, idle)       \
     "swap=" #swap " block_m=" #m " block_n=" #n " row_groups=" #rows " column_groups=" #columns    \
     " chunks=" #chunks " sets=" #sets " stages=" #stages " pair=" #pair                            \
     " queue=1 split_k=1 share=1 raster=1 staged=" #staged                                          \
-    " loader_registers=40 residency=1 idle=" #idle
+    " loader_registers=" #loaders " residency=1 idle=" #idle
 #define PER_128                                                                                    \
     "fp8_gemm:m=%d,n=72,k=320,recipe=f32-1x128-128x128,a_scale_layout=row,order=fixed,out=f32"
 #define PER_32 "fp8_gemm:m=%d,n=72,k=320,recipe=ue8m0-1x32-32x32,a_scale_layout=row,order=fixed"
-    {&hopper, WGMMA, PER_128, CONFIG(0, 128, 128, 2, 1, 1, 1, 4, 0, 1, 1)},
-    {&hopper, WGMMA, PER_128, CONFIG(1, 16, 64, 1, 1, 1, 1, 6, 0, 0, 0)},
-    {&hopper, WGMMA, PER_128, CONFIG(0, 64, 64, 1, 1, 1, 1, 3, 2, 0, 0)},
-    {&hopper, WGMMA, PER_32, CONFIG(0, 128, 128, 2, 1, 1, 2, 4, 0, 1, 1)},
-    {&hopper, WGMMA, PER_32, CONFIG(1, 8, 128, 2, 1, 1, 2, 8, 0, 0, 0)},
-    {&hopper, WGMMA, PER_32, CONFIG(1, 64, 64, 1, 1, 1, 1, 3, 1, 1, 1)},
+    {&hopper, WGMMA, PER_128, CONFIG(0, 128, 128, 2, 1, 1, 1, 4, 0, 40, 1, 1)},
+    {&hopper, WGMMA, PER_128, CONFIG(1, 16, 64, 1, 1, 1, 1, 6, 0, 40, 0, 0)},
+    {&hopper, WGMMA, PER_128, CONFIG(0, 64, 64, 1, 1, 1, 1, 3, 2, 40, 0, 0)},
+    {&hopper, WGMMA, PER_32, CONFIG(0, 128, 128, 2, 1, 1, 2, 4, 0, 56, 1, 1)},
+    {&hopper, WGMMA, PER_32, CONFIG(1, 8, 128, 2, 1, 1, 2, 8, 0, 40, 0, 0)},
+    {&hopper, WGMMA, PER_32, CONFIG(1, 64, 64, 1, 1, 1, 1, 3, 1, 40, 1, 1)},
 #undef CONFIG
 #define CONFIG(swap, m, n, k, rows, columns, stages, promote, raster)                              \
     "swap=" #swap " block_m=" #m " block_n=" #n " block_k=" #k " warps_m=" #rows                   \
