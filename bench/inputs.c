@@ -80,107 +80,12 @@ done:
     return status;
 }
 
-/* Slots where a kernel goes wrong first. On a cache of one page the last two are one. */
-typedef enum slot_corner {
-    CORNER_LAST,
-    CORNER_MINUS,
-    CORNER_PAST,
-    CORNER_LEAST,
-    CORNER_PAGE_END,
-    CORNERS
-} slot_corner;
-
-static int64_t corner_slot(const hone_kv_quant *p, slot_corner corner)
-{
-    const int64_t slots[CORNERS] = {[CORNER_LAST] = p->pages * p->page_size - 1,
-                                    [CORNER_MINUS] = -1,
-                                    [CORNER_PAST] = p->pages * p->page_size,
-                                    [CORNER_LEAST] = INT64_MIN,
-                                    [CORNER_PAGE_END] = p->page_size - 1};
-
-    return corner == CORNER_PAGE_END && p->pages == 1 ? -1 : slots[corner];
-}
-
-/* What the first of few tokens gets, so that all kinds together see every corner; CORNERS: any
- * slot. */
-static slot_corner only_corner(inputs_kind kind)
-{
-    static const slot_corner corner[INPUTS_KINDS] = {
-        [INPUTS_NORMAL] = CORNER_MINUS,
-        [INPUTS_HOLES] = CORNER_LAST,
-        [INPUTS_EXTREMES] = CORNER_PAGE_END,
-        [INPUTS_WIDE] = CORNERS,
-        [INPUTS_TINY] = CORNERS,
-        [INPUTS_ZEROS] = CORNER_PAST,
-        [INPUTS_ONES] = CORNER_LEAST,
-        [INPUTS_SPECIALS] = CORNERS,
-    };
-
-    return corner[kind];
-}
-
-static bool is_corner(const hone_kv_quant *p, int64_t slot)
-{
-    for (slot_corner c = CORNER_LAST; c < CORNERS; c++) {
-        if (slot == corner_slot(p, c)) {
-            return true;
-        }
-    }
-    return false;
-}
-
-/* Distinct slots: corners first, then a walk with a step that shares no divisor with the cache's
- * size. */
-static void fill_slots(const hone_kv_quant *p, inputs_kind kind, uint64_t seed, int64_t *slots)
-{
-    int64_t capacity = p->pages * p->page_size, step = 1, at = 0, left = capacity, done = 0;
-    slot_corner only = only_corner(kind);
-
-    if (capacity > 1) {
-        step = 1 + (int64_t)(random_next(&seed) % (uint64_t)capacity);
-        while (integer_common_divisor(step, capacity) != 1) {
-            step++;
-        }
-        at = (int64_t)(random_next(&seed) % (uint64_t)capacity);
-    }
-    if (p->tokens >= INPUTS_MANY_TOKENS) {
-        for (; done < CORNERS; done++) {
-            slots[done] = corner_slot(p, (slot_corner)done);
-        }
-    } else if (only != CORNERS && p->tokens > 0) {
-        slots[done++] = corner_slot(p, only);
-    }
-    for (; done < p->tokens; done++) {
-        slots[done] = -1;
-        for (; left > 0 && slots[done] == -1; left--) {
-            slots[done] = is_corner(p, at) ? -1 : at;
-            at = (at + step) % capacity;
-        }
-    }
-}
-
 /* Counters start here, so that one that is set instead of raised is found out. */
 static void fill_counter(uint8_t *image)
 {
     const uint64_t before = INPUTS_COUNTER;
 
     memcpy(image, &before, sizeof before);
-}
-
-static hone_status fill_kv(const hone_kv_quant *p, inputs_kind kind, uint64_t seed, inputs *in,
-                           hone_error *error)
-{
-    hone_status status = HONE_OK;
-    record_layout layout = {0};
-
-    TRY(record_layout_of(&p->record, p->page_size, &layout, error));
-    TRY(inputs_fill_plain((hone_dtype)p->in, (uint64_t)p->tokens * (uint64_t)layout.input_dims, 32,
-                          kind, seed, in->image[0], error));
-    fill_slots(p, kind, seed + 1, (int64_t *)(void *)in->image[1]);
-    memset(in->image[2], VERIFY_RED_ZONE_BYTE, in->operand[2].bytes);
-    fill_counter(in->image[3]);
-done:
-    return status;
 }
 
 /* For the special kind every code, NaN among them. */
@@ -322,7 +227,9 @@ static hone_status fill(const hone_problem *problem, inputs_kind kind, uint64_t 
     case HONE_OP_MXFP4_FOLD:
         return fill_mxfp4(&problem->as.mxfp4_fold, kind, seed, in, error);
     case HONE_OP_KV_QUANT:
-        return fill_kv(&problem->as.kv_quant, kind, seed, in, error);
+        return inputs_fill_kv_quant(&problem->as.kv_quant, kind, seed, in, error);
+    case HONE_OP_KV_GATHER:
+        return inputs_fill_kv_gather(&problem->as.kv_gather, kind, seed, in, error);
     case HONE_OP_WEIGHT_QUANT:
         return fill_weight(&problem->as.weight_quant, kind, seed, in, error);
     default:

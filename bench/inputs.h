@@ -21,8 +21,8 @@ typedef enum inputs_kind {
                         scales of neighbours binades apart; blocks of +-448; every other row of A
                         and every third of B without a negative value, so that sums of one sign
                         stand beside those that cancel. For quantisers: zero groups */
-    INPUTS_EXTREMES, /* payload +-448 (e2m1: +-6); groups whose largest magnitude is 448 times a
-                        power of two */
+    INPUTS_EXTREMES, /* payload +-448 (e2m1: +-6); groups whose largest magnitude is 448 or 384
+                        times a power of two, or just above */
     INPUTS_WIDE,     /* scales times 2^-20 .. 2^20 */
     INPUTS_TINY,     /* results near 1e-12: an output of zeros is wrong */
     INPUTS_ZEROS,
@@ -42,9 +42,11 @@ typedef struct inputs {
 /* Draw them. The same arguments give the same bytes everywhere. kv_quant's slots are distinct; from
  * INPUTS_MANY_TOKENS on they hold the cache's last, -1, one past the cache, the last of a page and
  * INT64_MIN, and for fewer tokens the kind says which of them the first token gets. Its cache
- * starts as 0xa5 bytes, counters as INPUTS_COUNTER. An act_quant's rows leave some out: all, none
- * and a part of an expert's, a quarter of listed ones. HONE_NO_MEMORY, HONE_OVERFLOW,
- * HONE_UNSUPPORTED for operands that are neither e4m3 nor e2m1. Caller frees with inputs_free. */
+ * starts as 0xa5 bytes, counters as INPUTS_COUNTER. kv_gather's cache holds any code, its slots are
+ * kv_quant's, its tables pages in any order with some that are none and some past the cache. An
+ * act_quant's rows leave some out: all, none and a part of an expert's, a quarter of listed ones.
+ * HONE_NO_MEMORY, HONE_OVERFLOW, HONE_UNSUPPORTED for operands that are neither e4m3 nor e2m1. Caller
+ * frees with inputs_free. */
 hone_status inputs_make(const hone_problem *problem, inputs_kind kind, uint64_t seed, inputs *out,
                         hone_error *error);
 void inputs_free(inputs *in); /* NULL is fine; leaves it empty */

@@ -230,8 +230,10 @@ static float plain_value(inputs_kind kind, size_t group, size_t i, uint64_t *sta
     if (kind == INPUTS_WIDE) {
         return ldexpf(x, (int)(group % 41) - 20);
     }
-    if (kind == INPUTS_EXTREMES && i == 0) { /* the group's largest: 448 * 2^j, or just above */
-        return ldexpf(group % 2 == 0 ? 448.0f : 450.0f, (int)(group % 13) - 6);
+    if (kind == INPUTS_EXTREMES && i == 0) { /* the group's largest: of e4m3 or e2m1 times 2^j, or
+                                                just above */
+        static const float largest[4] = {448.0f, 450.0f, 384.0f, 386.0f};
+        return ldexpf(largest[group % 4], (int)(group % 13) - 6);
     }
     if (kind == INPUTS_EXTREMES) {
         return fmodf(x * 32.0f, 400.0f) * ldexpf(1.0f, (int)(group % 13) - 6);

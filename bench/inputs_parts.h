@@ -29,6 +29,12 @@ hone_status inputs_fill_quantised(const inputs_matrix *m, inputs_kind kind, uint
 hone_status inputs_fill_plain(hone_dtype dtype, uint64_t count, uint32_t group, inputs_kind kind,
                               uint64_t seed, uint8_t *out, hone_error *error);
 
+/* Operands of the KV ops, on images that hold poison. */
+hone_status inputs_fill_kv_quant(const hone_kv_quant *p, inputs_kind kind, uint64_t seed,
+                                 inputs *in, hone_error *error);
+hone_status inputs_fill_kv_gather(const hone_kv_gather *p, inputs_kind kind, uint64_t seed,
+                                  inputs *in, hone_error *error);
+
 /* A normal variate. */
 float inputs_normal(uint64_t *state);
 

@@ -91,6 +91,14 @@ static bool is_large(const device *d, const hone_problem *problem)
            (elements_of(problem) > WHOLE_ELEMENTS && !has_gaps(problem));
 }
 
+/* Tokens of a KV op, whose slots are drawn; of another op there are always enough. */
+static int64_t kv_tokens(const hone_problem *problem)
+{
+    return problem->op == HONE_OP_KV_GATHER  ? problem->as.kv_gather.tokens
+           : problem->op == HONE_OP_KV_QUANT ? problem->as.kv_quant.tokens
+                                             : INPUTS_MANY_TOKENS;
+}
+
 static kind_list kinds_of(const device *d, const hone_problem *problem)
 {
     kind_list quant = {kinds_quant, ARRAY_LEN(kinds_quant)};
@@ -101,7 +109,7 @@ static kind_list kinds_of(const device *d, const hone_problem *problem)
     if (d->driver->emu != NULL && elements_of(problem) > PLENTY_ELEMENTS) {
         return (kind_list){kinds_plenty, ARRAY_LEN(kinds_plenty)};
     }
-    if (problem->op != HONE_OP_KV_QUANT || problem->as.kv_quant.tokens >= INPUTS_MANY_TOKENS) {
+    if (kv_tokens(problem) >= INPUTS_MANY_TOKENS) {
         quant.len = KINDS_MANY_TOKENS;
     }
     return quant;

@@ -46,9 +46,13 @@ void reference_weight_quant(const hone_weight_quant *p, const inputs *in, int64_
 uint8_t reference_mxfp4_fold(const hone_mxfp4_fold *p, const inputs *in, int64_t batch, int64_t row,
                              int64_t column, uint8_t *codes);
 
-/* The whole cache and the counter after all tokens: `cache` and `dropped` start as `in` has them.
- */
+/* The whole cache and the counters after all tokens: `cache`, `dropped` and `nonfinite` start as
+ * `in` has them. */
 hone_status reference_kv_quant(const hone_kv_quant *p, const inputs *in, uint8_t *cache,
-                               uint64_t *dropped, hone_error *error);
+                               uint64_t *dropped, uint64_t *nonfinite, hone_error *error);
+
+/* `out` and `scales` (of raw rows) and the counter after a gather, which start as `in` has them. */
+hone_status reference_kv_gather(const hone_kv_gather *p, const inputs *in, uint8_t *out,
+                                uint8_t *scales, uint64_t *dropped, hone_error *error);
 
 #endif

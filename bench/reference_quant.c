@@ -1,4 +1,4 @@
-/* reference_quant.c - the quantising ops, byte for byte, by core's one quantiser. */
+/* reference_quant.c - quantised activations, byte for byte, by core's one quantiser. */
 #include "bench/reference.h"
 
 #include "core/fold_mxfp4.h"
@@ -73,54 +73,4 @@ uint8_t reference_mxfp4_fold(const hone_mxfp4_fold *p, const inputs *in, int64_t
                                     .groups = (uint64_t)cols / 32};
 
     return fold_mxfp4(&block, codes, (uint64_t)cols).scale;
-}
-
-/* One token into its page. */
-static void put_token(const hone_kv_quant *p, const record_layout *layout, const uint8_t *row,
-                      uint8_t *page, int64_t within)
-{
-    uint8_t *data = page + record_data_offset(&p->record, layout, p->page_size, within);
-    float x[GROUP_MOST];
-
-    for (int32_t tile = 0; tile < layout->quant_dims / layout->tile; tile++) {
-        int32_t first = tile * layout->tile;
-        uint8_t *to = page + record_scale_offset(&p->record, layout, p->page_size, within, tile);
-        uint8_t code = 0;
-        float scale = 0.0f;
-        for (int32_t i = 0; i < layout->tile; i++) {
-            x[i] = numfmt_decode(HONE_DTYPE_BF16, row, (uint64_t)(first + i));
-        }
-        scale = numfmt_quantise(x, (size_t)layout->tile, (hone_scale_rule)p->record.rule,
-                                HONE_DTYPE_E4M3, data + first, &code);
-        memcpy(to, layout->scale_bytes == 1 ? (const void *)&code : (const void *)&scale,
-               (size_t)layout->scale_bytes);
-    }
-    if (layout->tail_bytes > 0) {
-        memcpy(page + record_tail_offset(&p->record, layout, within),
-               row + 2 * (size_t)layout->quant_dims, (size_t)layout->tail_bytes);
-    }
-}
-
-hone_status reference_kv_quant(const hone_kv_quant *p, const inputs *in, uint8_t *cache,
-                               uint64_t *dropped, hone_error *error)
-{
-    hone_status status = HONE_OK;
-    record_layout layout = {0};
-
-    TRY(record_layout_of(&p->record, p->page_size, &layout, error));
-    for (int64_t token = 0; token < p->tokens; token++) {
-        int64_t slot = 0;
-        memcpy(&slot, in->image[1] + token * 8, sizeof slot);
-        if (slot < 0) {
-            continue;
-        }
-        if (slot / p->page_size >= p->pages) {
-            *dropped += 1;
-            continue;
-        }
-        put_token(p, &layout, in->image[0] + 2 * token * layout.input_dims,
-                  cache + slot / p->page_size * p->page_stride, slot % p->page_size);
-    }
-done:
-    return status;
 }

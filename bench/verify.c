@@ -102,6 +102,9 @@ hone_status verify_outputs(const verify_request *r, verify_result *out, hone_err
     case HONE_OP_KV_QUANT:
         status = verify_kv_quant(r, &made, error);
         break;
+    case HONE_OP_KV_GATHER:
+        status = verify_kv_gather(r, &made, error);
+        break;
     default:
         return status_set(error, HONE_UNSUPPORTED, NULL, 0, "verify: op %d has no reference",
                           r->problem->op);

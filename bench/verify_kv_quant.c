@@ -33,13 +33,11 @@ static void allow_raw(const hone_kv_quant *p, const record_layout *layout, const
         }
         page = slot / p->page_size * p->page_stride;
         within = slot % p->page_size;
-        for (int32_t tile = 0; tile < layout->quant_dims / layout->tile; tile++) {
+        for (int32_t tile = 0; tile < record_tiles(layout); tile++) {
             allow_raw_tile(r->after[2], expected,
-                           page + record_data_offset(&p->record, layout, p->page_size, within) +
+                           page + record_data_offset(layout, within) +
                                (int64_t)tile * layout->tile,
-                           page +
-                               record_scale_offset(&p->record, layout, p->page_size, within, tile),
-                           layout->tile);
+                           page + record_scale_offset(layout, within, tile), layout->tile);
         }
     }
 }
@@ -62,12 +60,25 @@ static void compare_cache(const hone_kv_quant *p, const uint8_t *got, const uint
                 expected[at], got[at] == VERIFY_RED_ZONE_BYTE ? ", left untouched" : "");
 }
 
+/* A counter after the launch. */
+static void compare_counter(const verify_request *r, size_t operand, uint64_t expected,
+                            verify_result *out)
+{
+    uint64_t got = 0;
+
+    memcpy(&got, r->after[operand], sizeof got);
+    if (got != expected) {
+        verify_fail(out, "%s: got %" PRIu64 ", expected %" PRIu64,
+                    r->before->operand[operand].name, got, expected);
+    }
+}
+
 hone_status verify_kv_quant(const verify_request *r, verify_result *out, hone_error *error)
 {
     hone_status status = HONE_OK;
     const hone_kv_quant *p = &r->problem->as.kv_quant;
     record_layout layout = {0};
-    uint64_t len = r->before->operand[2].bytes, dropped = 0, got = 0;
+    uint64_t len = r->before->operand[2].bytes, dropped = 0, nonfinite = 0;
     uint8_t *expected = NULL;
 
     if (r->ctas_run != r->ctas_total) {
@@ -82,16 +93,15 @@ hone_status verify_kv_quant(const verify_request *r, verify_result *out, hone_er
     }
     memcpy(expected, r->before->image[2], len);
     memcpy(&dropped, r->before->image[3], sizeof dropped);
-    memcpy(&got, r->after[3], sizeof got);
-    TRY(reference_kv_quant(p, r->before, expected, &dropped, error));
-    if (verify_rule_is_raw(p->record.rule) && layout.scale_bytes == 4) {
+    memcpy(&nonfinite, r->before->image[4], sizeof nonfinite);
+    TRY(reference_kv_quant(p, r->before, expected, &dropped, &nonfinite, error));
+    if (verify_rule_is_raw(p->record.rule)) {
         allow_raw(p, &layout, r, expected);
     }
     out->compared = (uint64_t)p->tokens * (uint64_t)layout.token_bytes;
     compare_cache(p, r->after[2], expected, len, out);
-    if (got != dropped) {
-        verify_fail(out, "dropped: got %" PRIu64 ", expected %" PRIu64, got, dropped);
-    }
+    compare_counter(r, 3, dropped, out);
+    compare_counter(r, 4, nonfinite, out);
 done:
     free(expected);
     return status;

@@ -66,8 +66,9 @@ hone_dtype numfmt_dtype_parse(const char *name, size_t len); /* HONE_DTYPE_NONE 
  * e2m1 (two a byte from the lowest nibble of payload[0] on; a scale is then amax / 6).
  * scale_dtype f32 stores the float, ue8m0 needs a power-of-two rule and stores the byte in
  * *scale_code (may be NULL), 0xff where a raw rule's scale has none. Payload is fl32(x / scale),
- * saturating RNE. A NaN or an infinity in x makes no scale (amax is that of the finite), and its payload
- * is NaN, of e2m1, which has none, the largest value: never a finite e4m3 code. Returns the scale. */
+ * saturating RNE. A NaN or an infinity in x makes no scale (amax is that of the finite), and its
+ * payload is NaN, never a finite e4m3 code; e2m1, which has none, gets codes of 0 under a scale of
+ * NaN. Returns the scale, which e4m3_near and e4m3_up make an e4m3 value. */
 float numfmt_quantise(const float *x, size_t len, hone_scale_rule rule, hone_dtype element,
                       uint8_t *payload, uint8_t *scale_code);
 

@@ -136,23 +136,55 @@ static size_t operands_weight_quant(const hone_weight_quant *p, hone_operand *ou
     return 4;
 }
 
+/* Bytes from a cache's first page to the end of its last. */
+static uint64_t cache_bytes(int64_t pages, int64_t page_stride, const record_layout *layout)
+{
+    uint64_t bytes, before_last = product((uint64_t)pages - 1, (uint64_t)page_stride, 1);
+
+    return checked_add_u64(before_last, (uint64_t)layout->page_bytes, &bytes) ? bytes : UINT64_MAX;
+}
+
 static size_t operands_kv_quant(const hone_kv_quant *p, hone_operand *out)
 {
     record_layout layout = {0};
     uint64_t tokens = (uint64_t)p->tokens;
-    uint64_t cache;
 
     record_layout_of(&p->record, p->page_size, &layout, NULL); /* checked before: cannot fail */
-    uint64_t before_last = product((uint64_t)p->pages - 1, (uint64_t)p->page_stride, 1);
-    if (!checked_add_u64(before_last, (uint64_t)layout.page_bytes, &cache)) {
-        cache = UINT64_MAX;
-    }
     out[0] = (hone_operand){"x", p->in, READ, product(tokens, 2, (uint64_t)layout.input_dims)};
     out[1] = (hone_operand){"slots", HONE_DTYPE_NONE, READ, product(tokens, 8, 1)};
     /* Both, though only slots are written: their neighbours must stay as they are. */
-    out[2] = (hone_operand){"cache", HONE_DTYPE_NONE, BOTH, cache};
+    out[2] = (hone_operand){"cache", HONE_DTYPE_NONE, BOTH,
+                            cache_bytes(p->pages, p->page_stride, &layout)};
     out[3] = (hone_operand){"dropped", HONE_DTYPE_NONE, BOTH, sizeof(uint64_t)};
-    return 4;
+    out[4] = (hone_operand){"nonfinite", HONE_DTYPE_NONE, BOTH, sizeof(uint64_t)};
+    out[5] = (hone_operand){"scale", HONE_DTYPE_F32, READ, sizeof(float)};
+    return p->record.rule == HONE_RULE_TENSOR ? 6 : 5;
+}
+
+static size_t operands_kv_gather(const hone_kv_gather *p, hone_operand *out)
+{
+    const bool raw = p->to == HONE_GATHER_RAW, table = p->by == HONE_GATHER_TABLE;
+    record_layout layout = {0};
+    uint64_t tokens = (uint64_t)p->tokens;
+
+    record_layout_of(&p->record, p->page_size, &layout, NULL); /* checked before: cannot fail */
+    const uint64_t row = (uint64_t)(raw ? layout.data_bytes + layout.tail_bytes
+                                        : 2 * layout.input_dims);
+    const uint64_t starts = (uint64_t)p->sequences + 1; /* below 2^31 */
+    out[0] = (hone_operand){"cache", HONE_DTYPE_NONE, READ,
+                            cache_bytes(p->pages, p->page_stride, &layout)};
+    out[1] = (hone_operand){
+        "index", HONE_DTYPE_NONE, READ,
+        table ? product((uint64_t)p->sequences, (uint64_t)p->table_pages, 4) : product(tokens, 8, 1)};
+    out[2] = (hone_operand){"starts", HONE_DTYPE_NONE, READ, table ? starts * 4 : 0};
+    out[3] = (hone_operand){"out", raw ? HONE_DTYPE_NONE : HONE_DTYPE_BF16, WRITTEN,
+                            product(tokens, row, 1)};
+    out[4] = (hone_operand){"scales", raw ? layout.scale : HONE_DTYPE_NONE, WRITTEN,
+                            raw ? product(tokens, (uint64_t)layout.scales_bytes, 1) : 0};
+    out[5] = (hone_operand){"dropped", HONE_DTYPE_NONE, BOTH, sizeof(uint64_t)};
+    out[6] = (hone_operand){"scale", HONE_DTYPE_F32, READ,
+                            p->record.rule == HONE_RULE_TENSOR && !raw ? sizeof(float) : 0};
+    return 7;
 }
 
 static size_t operands_fold(const hone_fold *p, hone_operand *out)
@@ -207,8 +239,11 @@ hone_status problem_operands(const hone_problem *problem, hone_operand out[HONE_
     case HONE_OP_WEIGHT_QUANT:
         len = operands_weight_quant(&problem->as.weight_quant, made);
         break;
-    default:
+    case HONE_OP_KV_QUANT:
         len = operands_kv_quant(&problem->as.kv_quant, made);
+        break;
+    default:
+        len = operands_kv_gather(&problem->as.kv_gather, made);
         break;
     }
     for (size_t i = 0; i < len; i++) {
@@ -251,6 +286,12 @@ void problem_work(const hone_problem *problem, double *flop, double *bytes)
         *bytes = (double)p->tokens * (2.0 * layout.input_dims + 8 + layout.token_bytes);
         return;
     }
+    if (problem->op == HONE_OP_KV_GATHER) { /* as many of its cache's as it has rows */
+        const hone_kv_gather *p = &problem->as.kv_gather;
+        record_layout_of(&p->record, p->page_size, &layout, NULL);
+        *bytes = (double)p->tokens * layout.token_bytes;
+        operands[0].bytes = operands[5].bytes = 0;
+    }
     for (size_t i = 0; i < count; i++) {
         *bytes += (double)operands[i].bytes * (operands[i].access == BOTH ? 2 : 1);
     }
@@ -276,7 +317,9 @@ bool problem_is_empty(const hone_problem *problem)
         return problem->as.fold.m == 0 || problem->as.fold.k == 0;
     case HONE_OP_WEIGHT_QUANT:
         return problem->as.weight_quant.n == 0 || problem->as.weight_quant.k == 0;
-    default:
+    case HONE_OP_KV_QUANT:
         return problem->as.kv_quant.tokens == 0;
+    default:
+        return problem->as.kv_gather.tokens == 0;
     }
 }

@@ -29,11 +29,23 @@ static const char *const rule_names[] = {
     [HONE_RULE_RAW_AMAX] = "raw_amax",
     [HONE_RULE_POW2_SCALE] = "pow2_scale",
     [HONE_RULE_RAW_TINY] = "raw_tiny",
+    [HONE_RULE_POW2_TINY] = "pow2_tiny",
+    [HONE_RULE_E4M3_NEAR] = "e4m3_near",
+    [HONE_RULE_E4M3_UP] = "e4m3_up",
+    [HONE_RULE_TENSOR] = "tensor",
+    [HONE_RULE_UNSCALED] = "unscaled",
 };
 static const char *const format_names[] = {
     [HONE_KV_INDEX_FP8_132] = "index_132",
     [HONE_KV_MLA_FP8_656] = "v32_656",
     [HONE_KV_MLA_FP8_528] = "v41_528",
+    [HONE_KV_MLA_FP8_584] = "v4_584",
+    [HONE_KV_MLA_FP4_288] = "v41_288",
+    [HONE_KV_INDEX_FP4_68] = "index_68",
+    [HONE_KV_MLA_NVFP4_352] = "nvfp4_352",
+    [HONE_KV_MLA_FP8_576] = "fp8_576",
+    [HONE_KV_MLA_BF16_1152] = "bf16_1152",
+    [HONE_KV_MLA_BF16_1024] = "bf16_1024",
 };
 static const char *const activation_names[] = {
     [HONE_ACTIVATION_PLAIN] = "plain",
@@ -48,6 +60,17 @@ static const char *const row_set_names[] = {
 static const char *const page_layout_names[] = {
     [HONE_PAGE_SPLIT] = "split",
     [HONE_PAGE_INTERLEAVED] = "interleaved",
+    [HONE_PAGE_FLAT] = "flat",
+};
+
+static const char *const gather_to_names[] = {
+    [HONE_GATHER_RAW] = "raw",
+    [HONE_GATHER_BF16] = "bf16", /* the same number as the dtype's */
+};
+_Static_assert(HONE_GATHER_BF16 == (int)HONE_DTYPE_BF16, "one name means one number in formulas");
+static const char *const gather_by_names[] = {
+    [HONE_GATHER_SLOTS] = "slots",
+    [HONE_GATHER_TABLE] = "table",
 };
 
 /* Sizes stay far below 2^63, so that a product of two of them is never near an overflow unnoticed:
@@ -63,6 +86,10 @@ static const char *const page_layout_names[] = {
 #define FREE_SIZE(op, name, member, low, need)                                                     \
     {                                                                                              \
         name, PROBLEM_SIZE, AT(op, member), NULL, 0, low, MOST_SIZE, 0, need, false, true          \
+    }
+#define FREE_ONE(op, name, member)                                                                 \
+    {                                                                                              \
+        name, PROBLEM_SIZE, AT(op, member), NULL, 0, 1, MOST_SIZE, 1, false, false, true           \
     }
 /* How many matrices there are; one unless said. */
 #define COUNT(op, name, member)                                                                    \
@@ -165,6 +192,22 @@ static const problem_field mxfp4_fold_fields[] = {
     NUMBER(mxfp4_fold, "block_cols", block_cols, 1, 65536, 128, false),
     ENUM(mxfp4_fold, "scale", scale, dtype_names, HONE_DTYPE_UE8M0, false),
     NUMBER(mxfp4_fold, "align", align, 1, 16, 0, false),
+};
+
+static const problem_field kv_gather_fields[] = {
+    SIZE(kv_gather, "tokens", tokens, 0, true, true),
+    FREE_SIZE(kv_gather, "pages", pages, 1, true),
+    FREE_SIZE(kv_gather, "page_stride", page_stride, 0, false),
+    FREE_ONE(kv_gather, "sequences", sequences),
+    FREE_ONE(kv_gather, "table_pages", table_pages),
+    NUMBER(kv_gather, "page_size", page_size, 32, 256, 64, false),
+    ENUM(kv_gather, "to", to, gather_to_names, HONE_GATHER_BF16, false),
+    ENUM(kv_gather, "by", by, gather_by_names, HONE_GATHER_SLOTS, false),
+    ENUM(kv_gather, "record_format", record.format, format_names, 0, true),
+    ENUM(kv_gather, "record_layout", record.layout, page_layout_names, 0, true),
+    ENUM(kv_gather, "record_rule", record.rule, rule_names, 0, true),
+    NUMBER(kv_gather, "record_version", record.version, 1, 1, 1, false),
+    NUMBER(kv_gather, "align", align, 1, 16, 0, false),
 };
 
 static const struct {

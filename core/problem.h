@@ -77,31 +77,38 @@ typedef struct problem_hash {
 } problem_hash;
 problem_hash problem_key_hash(const uint8_t *key, size_t len); /* XXH3-128 */
 
-/* Bytes of one token and of one page of a record, its page's data plane, and its tiles. */
+/* A record as bytes. A token's data are its codes, in order; its tail is what of its row comes
+ * after what is scaled. */
 typedef struct record_layout {
-    int32_t input_dims;  /* bf16 elements of a token's input row */
-    int32_t quant_dims;  /* of them quantised */
-    int32_t tile;        /* elements that share a scale */
-    int32_t scale_bytes; /* of one scale: 4 or 1 */
-    int32_t data_bytes;  /* e4m3 bytes of a token */
-    int32_t tail_bytes;  /* copied verbatim (RoPE bf16), after the scales */
+    int32_t input_dims;   /* bf16 elements of a token's row */
+    int32_t quant_dims;   /* of them codes of `element`, from the first on */
+    int32_t element;      /* hone_dtype: e4m3, e2m1, or bf16, which is copied */
+    int32_t tile;         /* elements that share a scale; 0: the cache holds none */
+    int32_t scale;        /* hone_dtype of the scales: f32, ue8m0, ue4m3; none */
+    int32_t scale_bytes;  /* of one scale; 0: the cache holds none */
+    int32_t scales_bytes; /* of a token's scales, with the zero bytes that pad them */
+    int32_t data_bytes;   /* of a token */
+    int32_t tail;         /* hone_dtype: bf16, copied; e4m3, without a scale; none */
+    int32_t tail_bytes;
     int32_t token_bytes; /* all of a token */
+    int32_t stride_unit; /* what page_stride is a multiple of */
     int64_t page_bytes;
+    /* Within a page, token t: data at t * row_bytes, tail at tail_at + t * row_bytes, scales at
+     * scales_at + t * scales_row. */
+    int32_t row_bytes, tail_at, scales_row;
+    int64_t scales_at;
+    bool permuted; /* scale s is at 8 * (s % 4) + s / 4 of a token's scales */
 } record_layout;
-/* HONE_BAD_PROBLEM when format, layout or page size do not go together. */
+/* HONE_BAD_PROBLEM when format, layout, rule or page size do not go together. */
 hone_status record_layout_of(const hone_record *record, int32_t page_size, record_layout *out,
                              hone_error *error);
-/* Byte offset within a page of token's data and of its scale for tile. */
-int64_t record_data_offset(const hone_record *record, const record_layout *layout,
-                           int32_t page_size, int64_t token);
-int64_t record_scale_offset(const hone_record *record, const record_layout *layout,
-                            int32_t page_size, int64_t token, int32_t tile);
-
-/* Byte offset within a page of the tail that is copied verbatim (RoPE); -1 for records without one.
- */
-int64_t record_tail_offset(const hone_record *record, const record_layout *layout, int64_t token);
 /* Scales of one token. */
 int32_t record_tiles(const record_layout *layout);
+/* Byte offsets within a page: of token's data, of its scale for tile, and of its tail (-1 for
+ * records without one). */
+int64_t record_data_offset(const record_layout *layout, int64_t token);
+int64_t record_scale_offset(const record_layout *layout, int64_t token, int32_t tile);
+int64_t record_tail_offset(const record_layout *layout, int64_t token);
 
 /* hone_operands of a problem whose fields are known to be legal one by one. HONE_OVERFLOW. */
 hone_status problem_operands(const hone_problem *problem, hone_operand out[HONE_MAX_OPERANDS],

@@ -145,6 +145,9 @@ static hone_status check_quantiser(int32_t in, int32_t out, int32_t scale, int32
     if (out != HONE_DTYPE_E4M3) {
         return refuse(error, "out", "activations and weights are quantised to e4m3");
     }
+    if (rule > HONE_RULE_RAW_TINY) {
+        return refuse(error, "rule", "pow2_amax, raw_amax, pow2_scale or raw_tiny");
+    }
     if (scale == HONE_DTYPE_UE8M0 && !power) {
         return refuse(
             error, "rule",
@@ -193,21 +196,52 @@ done:
     return status;
 }
 
-static hone_status check_kv_quant(const hone_kv_quant *p, hone_error *error)
+static hone_status check_pages(const hone_record *record, int32_t page_size, int64_t page_stride,
+                               int32_t align, hone_error *error)
 {
     hone_status status = HONE_OK;
     record_layout layout;
 
-    TRY(record_layout_of(&p->record, p->page_size, &layout, error));
+    TRY(record_layout_of(record, page_size, &layout, error));
+    if (page_stride < layout.page_bytes) {
+        return status_set(error, HONE_BAD_PROBLEM, NULL, 0,
+                          "page_stride=%" PRId64 " is less than the page's %" PRId64 " bytes",
+                          page_stride, layout.page_bytes);
+    }
+    if (page_stride % layout.stride_unit != 0) {
+        return status_set(error, HONE_BAD_PROBLEM, NULL, 0,
+                          "page_stride=%" PRId64 " must be a multiple of %d bytes for this record",
+                          page_stride, layout.stride_unit);
+    }
+    TRY(check_align(align, page_stride, "a page (page_stride)", error));
+done:
+    return status;
+}
+
+static hone_status check_kv_quant(const hone_kv_quant *p, hone_error *error)
+{
+    hone_status status = HONE_OK;
+
+    TRY(check_pages(&p->record, p->page_size, p->page_stride, p->align, error));
     if (p->in != HONE_DTYPE_BF16) {
         return refuse(error, "in", "cache rows are made from bf16");
     }
-    if (p->page_stride < layout.page_bytes) {
-        return status_set(error, HONE_BAD_PROBLEM, NULL, 0,
-                          "page_stride=%" PRId64 " is less than the page's %" PRId64 " bytes",
-                          p->page_stride, layout.page_bytes);
+done:
+    return status;
+}
+
+static hone_status check_kv_gather(const hone_kv_gather *p, hone_error *error)
+{
+    hone_status status = HONE_OK;
+
+    TRY(check_pages(&p->record, p->page_size, p->page_stride, p->align, error));
+    if (p->by == HONE_GATHER_SLOTS && (p->sequences != 1 || p->table_pages != 1)) {
+        return refuse(error, "by",
+                      "slots have no table: leave sequences and table_pages out, or say by=table");
     }
-    TRY(check_align(p->align, p->page_stride, "a page (page_stride)", error));
+    if (p->sequences >= INT32_MAX || p->table_pages >= INT32_MAX) {
+        return refuse(error, "by", "a table has fewer than 2^31 sequences and pages of each");
+    }
 done:
     return status;
 }
@@ -274,8 +308,10 @@ static hone_status check_op(const hone_problem *problem, hone_error *error)
         return check_fold(&problem->as.fold, error);
     case HONE_OP_WEIGHT_QUANT:
         return check_weight_quant(&problem->as.weight_quant, error);
-    default:
+    case HONE_OP_KV_QUANT:
         return check_kv_quant(&problem->as.kv_quant, error);
+    default:
+        return check_kv_gather(&problem->as.kv_gather, error);
     }
 }
 

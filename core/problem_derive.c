@@ -2,6 +2,7 @@
  * (kernels.md 1.3, 5.1). */
 #include "core/problem.h"
 
+#include "core/integer.h"
 #include "core/numfmt.h"
 
 static void set_if_zero(int32_t *field, int32_t value)
@@ -57,15 +58,26 @@ static void derive_weight_quant(hone_weight_quant *p)
     set_if_zero(&p->align, alignment_of(p->k));
 }
 
-static void derive_kv_quant(hone_kv_quant *p)
+/* Pages one behind the other, as close as readers of the record admit. */
+static void derive_pages(const hone_record *record, int32_t page_size, int64_t *page_stride,
+                         int32_t *align)
 {
     record_layout layout;
 
-    if (p->page_stride == 0 &&
-        record_layout_of(&p->record, p->page_size, &layout, NULL) == HONE_OK) {
-        p->page_stride = layout.page_bytes;
+    if (*page_stride == 0 && record_layout_of(record, page_size, &layout, NULL) == HONE_OK) {
+        *page_stride = integer_round_up(layout.page_bytes, layout.stride_unit);
     }
-    set_if_zero(&p->align, alignment_of(p->page_stride));
+    set_if_zero(align, alignment_of(*page_stride));
+}
+
+static void derive_kv_quant(hone_kv_quant *p)
+{
+    derive_pages(&p->record, p->page_size, &p->page_stride, &p->align);
+}
+
+static void derive_kv_gather(hone_kv_gather *p)
+{
+    derive_pages(&p->record, p->page_size, &p->page_stride, &p->align);
 }
 
 static void derive_fold(hone_fold *p)
@@ -95,6 +107,9 @@ void problem_derive(hone_problem *problem)
         break;
     case HONE_OP_WEIGHT_QUANT:
         derive_weight_quant(&problem->as.weight_quant);
+        break;
+    case HONE_OP_KV_GATHER:
+        derive_kv_gather(&problem->as.kv_gather);
         break;
     default:
         break;

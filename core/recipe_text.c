@@ -165,7 +165,9 @@ hone_status problem_record_parse(const char *text, size_t len, hone_record *out,
         c.at != c.end) {
         return status_set(error, HONE_BAD_TEXT, NULL, 0,
                           "record=%.*s: say it as v41_528-split-pow2_amax: a format (index_132, "
-                          "v32_656, v41_528), a page layout (split, interleaved), a scale rule",
+                          "v32_656, v4_584, v41_528, v41_288, index_68, nvfp4_352, fp8_576, "
+                          "bf16_1152, bf16_1024), a page layout (split, interleaved, flat), a "
+                          "scale rule",
                           (int)(len < 64 ? len : 64), text);
     }
     *out = made;

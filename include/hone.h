@@ -77,6 +77,7 @@ HONE_API const char *hone_status_text(hone_status status);
     X(fp8_gemm, FP8_GEMM, 1)                                                                       \
     X(act_quant, ACT_QUANT, 2)                                                                     \
     X(kv_quant, KV_QUANT, 3)                                                                       \
+    X(kv_gather, KV_GATHER, 4)                                                                     \
     X(weight_quant, WEIGHT_QUANT, 5)                                                               \
     X(fold, FOLD, 6)                                                                               \
     X(mxfp4_fold, MXFP4_FOLD, 7)
@@ -125,12 +126,18 @@ typedef enum hone_scale_layout {
     HONE_SCALES_PACKED = 4, /* ue8m0 only: byte (r, g) at (g/4) * round_up(rows,4)*4 + r*4 + g%4 */
 } hone_scale_layout;
 
-/* Which rule makes a scale from the largest magnitude of a group (kernels.md 5.1). */
+/* Which rule makes a scale from the largest magnitude of a group (kernels.md 5.1). 448 is e4m3's
+ * largest; pow2_amax of e2m1 divides by 6. act_quant takes the first four. */
 typedef enum hone_scale_rule {
     HONE_RULE_POW2_AMAX = 1,  /* 2^ceil(log2(max(amax, 1e-4) / 448)) */
     HONE_RULE_RAW_AMAX = 2,   /* max(amax, 1e-4) / 448, fp32 */
     HONE_RULE_POW2_SCALE = 3, /* 2^ceil(log2(max(amax / 448, 1e-4))) */
     HONE_RULE_RAW_TINY = 4,   /* max(amax / 448, FLT_MIN), fp32 */
+    HONE_RULE_POW2_TINY = 5,  /* e2m1: 2^ceil(log2(max(amax, 6 * 2^-126) / 6)) */
+    HONE_RULE_E4M3_NEAR = 6,  /* e2m1: the e4m3 next to min(max(amax / 6, 2^-9), 448) */
+    HONE_RULE_E4M3_UP = 7,    /* e2m1: the least e4m3 from that on, so that nothing saturates */
+    HONE_RULE_TENSOR = 8,     /* one fp32 scale of the whole cache, an operand */
+    HONE_RULE_UNSCALED = 9,   /* bf16 as it is */
 } hone_scale_rule;
 
 /* Reduction-order class: fixed = the same K order and promotion for every M, no split-K. */
@@ -149,12 +156,32 @@ typedef enum hone_kv_format {
     HONE_KV_INDEX_FP8_132 = 1, /* 128 e4m3 + 1 f32 a token */
     HONE_KV_MLA_FP8_656 = 2,   /* V3.2: 512 e4m3 + 4 f32 + 64 bf16 */
     HONE_KV_MLA_FP8_528 = 3,   /* V4.1: 512 e4m3 + 16 ue8m0 */
+    HONE_KV_MLA_FP8_584 = 4,   /* V4: 448 e4m3 + 64 bf16 + 7 ue8m0 + 1 zero byte */
+    HONE_KV_MLA_FP4_288 = 5,   /* V4.1: 512 e2m1 + 32 e4m3 scales */
+    HONE_KV_INDEX_FP4_68 = 6,  /* 128 e2m1 + 4 ue8m0 */
+    HONE_KV_MLA_NVFP4_352 = 7, /* 512 e2m1 + 64 e4m3 without a scale + 32 e4m3 scales, scale s at
+                                  byte 8 * (s % 4) + s / 4 of them */
+    HONE_KV_MLA_FP8_576 = 8,   /* 576 e4m3 under one scale outside */
+    HONE_KV_MLA_BF16_1152 = 9, /* 576 bf16 */
+    HONE_KV_MLA_BF16_1024 = 10, /* 512 bf16 */
 } hone_kv_format;
 
 typedef enum hone_page_layout {
     HONE_PAGE_SPLIT = 1,       /* a page holds all data rows, then all scale rows */
     HONE_PAGE_INTERLEAVED = 2, /* each token's data is followed by its scales */
+    HONE_PAGE_FLAT = 3,        /* tokens without scales one after another */
 } hone_page_layout;
+
+/* What kv_gather writes, and how it is told which tokens. */
+typedef enum hone_gather_to {
+    HONE_GATHER_RAW = 1,  /* tokens' bytes as they are, data and scales apart */
+    HONE_GATHER_BF16 = 2, /* their values */
+} hone_gather_to;
+
+typedef enum hone_gather_by {
+    HONE_GATHER_SLOTS = 1, /* a slot for each row */
+    HONE_GATHER_TABLE = 2, /* the pages of sequences, whose tokens are the rows, one after another */
+} hone_gather_by;
 
 typedef struct hone_record {
     int32_t format;  /* hone_kv_format */
@@ -228,17 +255,47 @@ typedef struct hone_weight_quant {
     int32_t align;
 } hone_weight_quant;
 
-/* Quantise `tokens` rows and insert them into a paged cache by slot (kernels.md 4.2-4.6).
- * slot < 0: skipped. slot >= pages * page_size: counted, never written. */
+/* Quantise `tokens` rows and insert them into a paged cache by slot (kernels.md 4.2-4.7).
+ * slot < 0: skipped. slot >= pages * page_size: counted in `dropped`, never written.
+ * NaN and infinity among elements that are quantised are counted one by one in `nonfinite`; both
+ * counters are added to. Their e4m3 codes are NaN (0x7f), and no scale is made of them; a tile of e2m1 that has one gets a NaN scale and codes of zero. bf16 parts are
+ * copied as they are. HONE_RULE_TENSOR: a scale that is not positive and finite makes every code
+ * NaN and counts every element. */
 typedef struct hone_kv_quant {
     int64_t tokens;
     int64_t pages;       /* pages of the cache */
-    int64_t page_stride; /* bytes from page to page; >= page bytes */
+    int64_t page_stride; /* bytes from page to page; >= page bytes, a multiple as the record wants */
     int32_t page_size;   /* tokens in a page: 32, 64, 128, 256 */
     int32_t in;          /* hone_dtype: bf16 */
     hone_record record;
     int32_t align;
 } hone_kv_quant;
+
+/* Read `tokens` rows out of a paged cache that kv_quant of the same record wrote (kernels.md 4.2 to
+ * 4.7). Operands: cache; index; starts; out; scales; dropped; scale.
+ *   by slots   index int64 [tokens]: row t is the token of slot index[t]; starts is empty
+ *   by table   index int32 [sequences, table_pages], starts int32 [sequences + 1], ascending: row t
+ *              with starts[s] <= t < starts[s + 1] is token t - starts[s] of sequence s, whose i-th
+ *              page is index[s, i]. Rows outside of all sequences are not written.
+ *   to bf16    out bf16 [tokens, dims]: bf16 of fl32(code * scale), bf16 parts as they are; scales
+ *              is empty. NaN becomes 0x7fff.
+ *   to raw     out [tokens, bytes of a token without its scales], data and then tail; scales
+ *              [tokens, scale bytes of a token] as the record orders them
+ * A negative slot or page gives a row of zeros. One past the cache, or a token past its sequence's
+ * last page, does too and is counted once in `dropped`; neither is read. `scale` is one f32 for
+ * HONE_RULE_TENSOR to bf16, else empty. Empty operands may be NULL. */
+typedef struct hone_kv_gather {
+    int64_t tokens;
+    int64_t pages;
+    int64_t page_stride;
+    int64_t sequences;   /* by slots: 1 */
+    int64_t table_pages; /* by slots: 1 */
+    int32_t page_size;
+    int32_t to; /* hone_gather_to */
+    int32_t by; /* hone_gather_by */
+    hone_record record;
+    int32_t align;
+} hone_kv_gather;
 
 /* Activations with scales of 1x32 get scales of 1x128 (hone_fold_scales says how): q, q_scale =
  * fold(a [m, k], a_scale). k % group == 0. `inexact`, one u64, grows by the number of elements
@@ -272,6 +329,7 @@ typedef struct hone_problem {
         hone_fp8_gemm fp8_gemm;
         hone_act_quant act_quant;
         hone_kv_quant kv_quant;
+        hone_kv_gather kv_gather;
         hone_fold fold;
         hone_weight_quant weight_quant;
         hone_mxfp4_fold mxfp4_fold;
@@ -291,6 +349,20 @@ HONE_API hone_status hone_problem_format(const hone_problem *problem, char *text
 
 /* Check every field against its op's rules. */
 HONE_API hone_status hone_problem_check(const hone_problem *problem, hone_error *error);
+
+/* ---- A record as a contract. ---------------------------------------------------------------- */
+
+/* A number for a record in pages of `page_size` tokens, the same in every process and version of
+ * hone: two caches whose bytes mean different things have different ids. Whoever writes a cache
+ * keeps its id with it; hone_arg.record hands it to a launch. Never 0. HONE_BAD_PROBLEM for a record
+ * that does not exist. Thread-safe. */
+HONE_API hone_status hone_record_id(const hone_record *record, int32_t page_size, uint64_t *id,
+                                    hone_error *error);
+
+/* Whether what was `written` may be `read` as: HONE_OK when the ids are the same; HONE_BAD_PROBLEM
+ * names each part that differs (format, layout, scale rule, version, page size) and both records;
+ * HONE_BAD_ARGUMENT for a number that is no id. Thread-safe. */
+HONE_API hone_status hone_record_match(uint64_t written, uint64_t read, hone_error *error);
 
 /* ---- Runtime: what a serving engine links. -------------------------------------------------- */
 typedef struct hone_runtime hone_runtime;
@@ -345,6 +417,8 @@ typedef struct hone_choice {
 typedef struct hone_arg {
     uint64_t address; /* CUdeviceptr */
     uint64_t bytes;   /* size of the allocation from `address` on */
+    uint64_t record;  /* of a `cache`: hone_record_id of what it holds, which the problem's record
+                         must be; 0: not checked */
 } hone_arg;
 
 /* What an op reads and writes, in the order of hone_launch's arguments. */

@@ -132,6 +132,29 @@ static hone_status add_kv(problem_list *list, const shape *s, int64_t m, hone_er
     return add(list, &problem, s, error);
 }
 
+/* Before a prefill: keys of the indexer as they are, for its product; latents as values. */
+static hone_status add_gather(problem_list *list, const shape *s, int64_t m, hone_error *error)
+{
+    hone_problem problem;
+    record_layout layout;
+    int64_t pages = (m + SHAPES_PAGE_TOKENS - 1) / SHAPES_PAGE_TOKENS;
+    hone_kv_gather *p = &problem.as.kv_gather;
+
+    if (!is_cache(s) ||
+        record_layout_of(&s->record, SHAPES_PAGE_TOKENS, &layout, error) != HONE_OK) {
+        return HONE_OK;
+    }
+    problem_init(&problem, HONE_OP_KV_GATHER);
+    p->tokens = m;
+    p->pages = p->table_pages = pages > SHAPES_PAGES ? pages : SHAPES_PAGES;
+    p->page_size = SHAPES_PAGE_TOKENS;
+    p->by = HONE_GATHER_TABLE;
+    p->to = layout.input_dims == 128 ? HONE_GATHER_RAW : HONE_GATHER_BF16;
+    p->record = s->record;
+    problem_derive(&problem);
+    return add(list, &problem, s, error);
+}
+
 typedef hone_status (*problem_adder)(problem_list *list, const shape *s, int64_t m,
                                      hone_error *error);
 
@@ -142,19 +165,20 @@ static const struct {
     {HONE_OP_FP8_GEMM, add_gemm},
     {HONE_OP_ACT_QUANT, add_act},
     {HONE_OP_KV_QUANT, add_kv},
+    {HONE_OP_KV_GATHER, add_gather},
 };
 
 /* Bit `op` of *wanted for each op of the list. */
 static hone_status parse_ops(const char *ops, uint32_t *wanted, hone_error *error)
 {
-    *wanted = ops == NULL ? ~UINT32_C(0) : 0;
+    *wanted = ops == NULL ? ~(UINT32_C(1) << HONE_OP_KV_GATHER) : 0;
     for (const char *at = ops; at != NULL;) {
         size_t len = strcspn(at, ",");
         int32_t op = problem_op_parse(at, len);
 
         if (op == 0) {
             return status_set(error, HONE_UNKNOWN, NULL, 0,
-                              "no op '%.*s'; there are: fp8_gemm act_quant kv_quant",
+                              "no op '%.*s'; there are: fp8_gemm act_quant kv_quant kv_gather",
                               (int)(len < 40 ? len : 40), at);
         }
         *wanted |= UINT32_C(1) << op;

@@ -2,6 +2,8 @@
  * (shapes.md 2.1, 2.3). */
 #include "models/weights.h"
 
+#include "core/problem.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,16 +34,20 @@ static llm_quant store_of(const llm *l, const weight *w)
     return f32;
 }
 
-/* A KV-cache row: its elements are e4m3 whatever the weights are. */
+/* A KV-cache row: what its record says, whatever the weights are. */
 static llm_quant store_of_row(const hone_record *record)
 {
-    static const llm_quant by_format[] = {
-        [HONE_KV_INDEX_FP8_132] = {HONE_DTYPE_E4M3, HONE_DTYPE_F32, 1, 128, true},
-        [HONE_KV_MLA_FP8_656] = {HONE_DTYPE_E4M3, HONE_DTYPE_F32, 1, 128, true},
-        [HONE_KV_MLA_FP8_528] = {HONE_DTYPE_E4M3, HONE_DTYPE_UE8M0, 1, 32, true},
-    };
+    record_layout layout;
 
-    return by_format[record->format];
+    if (record_layout_of(record, SHAPES_PAGE_TOKENS, &layout, NULL) != HONE_OK) {
+        return (llm_quant){0}; /* cannot be: weights.c leaves out what has no layout */
+    }
+    return (llm_quant){
+        .dtype = layout.element,
+        .scale = layout.scale,
+        .block_n = layout.tile > 0,
+        .block_k = layout.tile,
+    };
 }
 
 /* A rank's share of part i of n. Key and value heads are repeated when there are fewer than ranks.

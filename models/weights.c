@@ -178,6 +178,10 @@ static void put_compressed(weight_list *list)
                        .k = l->hidden,
                        .layers = l->index_layers});
     put_index_cache(list, l->index_layers);
+    /* A window in every layer, and a compressed cache where there is a compressor. */
+    put_kv(list, "attn.kv_cache",
+           (hone_record){HONE_KV_MLA_FP8_584, HONE_PAGE_SPLIT, HONE_RULE_POW2_AMAX, 1}, l->head_dim,
+           l->layers + l->ratio4_layers + l->ratio128_layers);
 }
 
 static void put_sourced(weight_list *list)
@@ -215,6 +219,13 @@ static void put_sourced(weight_list *list)
     put_kv(list, "attn.kv_cache_rows",
            (hone_record){HONE_KV_MLA_FP8_528, HONE_PAGE_INTERLEAVED, HONE_RULE_POW2_AMAX, 1},
            l->head_dim, caches);
+    /* What takes half the room, for compressed caches alone (kernels.md 4.5), and for keys. */
+    put_kv(list, "attn.kv_cache_fp4",
+           (hone_record){HONE_KV_MLA_FP4_288, HONE_PAGE_SPLIT, HONE_RULE_E4M3_NEAR, 1}, l->head_dim,
+           l->kv_sources);
+    put_kv(list, "indexer.k_cache_fp4",
+           (hone_record){HONE_KV_INDEX_FP4_68, HONE_PAGE_SPLIT, HONE_RULE_POW2_AMAX, 1},
+           l->index_dim, l->kv_sources);
 }
 
 /* `gates` is 2 where each query head carries an output gate. */

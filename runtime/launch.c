@@ -86,6 +86,28 @@ static hone_status check_overlaps(const launch_call *c, const hone_arg *args, si
     return HONE_OK;
 }
 
+/* A cache is read and written as the record that it was begun with. */
+static hone_status check_record(const hone_problem *problem, const hone_arg *arg,
+                                hone_error *error)
+{
+    hone_status status = HONE_OK;
+    const hone_kv_quant *quant = &problem->as.kv_quant;
+    const hone_kv_gather *gather = &problem->as.kv_gather;
+    uint64_t id = 0;
+
+    if (arg->record == 0 || (problem->op != HONE_OP_KV_QUANT && problem->op != HONE_OP_KV_GATHER)) {
+        return HONE_OK;
+    }
+    if (problem->op == HONE_OP_KV_QUANT) {
+        TRY(hone_record_id(&quant->record, quant->page_size, &id, error));
+    } else {
+        TRY(hone_record_id(&gather->record, gather->page_size, &id, error));
+    }
+    TRY(hone_record_match(arg->record, id, error));
+done:
+    return status;
+}
+
 static hone_status check_args(const launch_call *c, const hone_arg *args, size_t count,
                               hone_error *error)
 {
@@ -100,6 +122,7 @@ static hone_status check_args(const launch_call *c, const hone_arg *args, size_t
     }
     for (size_t i = 0; i < c->operands_len; i++) {
         TRY(check_one(&args[i], c->operands[i].name, c->operands[i].bytes, align, error));
+        TRY(check_record(c->problem, &args[i], error));
     }
     if (workspace) {
         TRY(check_one(&args[c->operands_len], "workspace", needed, WORKSPACE_ALIGN, error));

@@ -1,11 +1,14 @@
-// tokens.cu - quantise `tokens` bf16 rows and put each into its slot of a paged KV cache.
+// tokens.cu - quantise `tokens` bf16 rows to e4m3 under scales in the cache, and put each into its
+// slot of a paged KV cache: index K 132 B, V3.2 656 B, V4 584 B, V4.1 528 B.
 //
-// A token is `dims / vec` neighbouring threads, a tile (the elements that share a scale) `tile /
-// vec` neighbouring lanes. Slot -1, and any negative one, is a padding row: nothing is written. A
-// slot past the cache is counted in `dropped` and never written. Pages may lie further apart than
-// they are long; offsets are 64-bit. The last `tail` elements of a row (RoPE) are copied verbatim
-// behind the scales. Codes and scales equal core/numfmt.h's, byte for byte. Domains and launch:
-// tokens.yaml. Page layouts: record_layout_of in core/record.c.
+// A lane holds `pieces` pieces of `piece` elements (device/kv_pieces.cuh); a tile, the elements that
+// share a scale, is `tile / piece` neighbouring lanes. Slot -1, and any negative one, is a padding
+// row: nothing is written. A slot past the cache is counted in `dropped` and never written. The last
+// `tail` elements of a row (RoPE) are copied as they are. NaN and infinity make no scale, become
+// NaN (0x7f) and are counted in `nonfinite`. Codes and scales equal core/numfmt.h's, byte
+// for byte. Domains, launch and page layouts: tokens.yaml.
+#include "device/kv_page.cuh"
+#include "device/kv_pieces.cuh"
 #include "device/quantise.cuh"
 
 struct Config {
@@ -13,89 +16,130 @@ struct Config {
         tail; // elements of a row that are quantised, that share a scale, that are copied
     int rule;
     bool ue8m0; // scales
+    int pad;    // zero bytes behind a token's scales
     int align;  // bytes that operands, rows and pages are multiples of
-    int vec;    // elements of a thread
+    int piece;  // elements of an access
+    int pieces; // of a lane
     int tokens; // of a CTA
 };
 
 template <Config C> struct Work {
-    static constexpr int kThreads = C.dims / C.vec; // of a token
-    static constexpr int kLanes = C.tile / C.vec;   // of a tile
-    using Part = GroupPart<bf16, C.vec, kLanes>;
+    static constexpr int kLanes = C.tile / C.piece;                   // of a tile
+    static constexpr int kExchange = least(C.pieces, 16 / C.piece);   // lanes that swap codes
+    static constexpr int kBlock = kLanes > kExchange ? kLanes : kExchange;
+    static constexpr int kThreads = C.dims / (C.piece * C.pieces);    // of a token
+    static constexpr int kStride = kBlock * C.piece;                  // between a lane's pieces
     static constexpr int kScaleBytes = C.ue8m0 ? 1 : 4;
-    static constexpr int kTailPiece = 16; // bytes of a thread
-    static constexpr int kTailPieces = C.tail * 2 / kTailPiece;
+    static constexpr int kTailPieces = C.tail / 8;
+    using Part = RowPart<C.piece, C.pieces>;
 
-    static_assert(C.vec >= 4 && is_pow2(C.vec) && kLanes >= 1 && kLanes <= 32,
-                  "vec: a tile fits a warp");
+    static_assert(kLanes >= 1 && kBlock <= 32 && is_pow2(kBlock), "piece: a tile fits a warp");
+    static_assert(kThreads * C.piece * C.pieces == C.dims && kThreads % kBlock == 0,
+                  "pieces: a row is whole blocks of them");
     static_assert(C.tokens * kThreads % 32 == 0 && C.tokens * kThreads <= 1024,
                   "tokens: whole warps, at most 1024 threads");
-    static_assert(kTailPieces <= kThreads, "vec: a token has a thread for each piece of its tail");
+    static_assert(kTailPieces <= kThreads, "pieces: a token has a thread for each piece of its tail");
     static_assert(!C.ue8m0 || rule_is_pow2(C.rule),
                   "ue8m0 scales need a rule that makes powers of two");
 };
 
-// Where a token lives: NULL when it is skipped. The first thread of a token counts the slot that is
-// out of range.
-__device__ __forceinline__ u8 *page_of(u8 *cache, i64 slot, i64 pages, i64 page_stride,
-                                       i32 page_shift, bool first, u64 *dropped)
+// A piece's codes, and its scale's bits. `amax` is the bits of its tile's largest.
+template <Config C>
+__device__ __forceinline__ void encode(const typename Work<C>::Part &in, int r, u32 amax,
+                                       bool plain, u32 (&word)[C.piece / 4], u32 &scale)
 {
-    if (slot < 0) {
-        return nullptr;
-    }
-    const i64 page = slot >> page_shift;
-    if (page >= pages) {
-        if (first) {
-            atomicAdd(dropped, 1ull);
+    float y[C.piece];
+    if constexpr (rule_is_pow2(C.rule)) {
+        const u32 code = pow2_code<C.rule>(__uint_as_float(amax)), inverse = pow2_pair(254 - code);
+        scale = C.ue8m0 ? code : code << 23;
+#pragma unroll
+        for (int i = 0; i < C.piece; i += 2) {
+            const u32 pair = times_pair(in.pair[r][i / 2], inverse);
+            y[i] = low_float(pair);
+            y[i + 1] = high_float(pair);
         }
-        return nullptr;
+    } else {
+        float x[C.piece];
+        in.floats(r, x);
+        const float s = group_scale<C.rule>(__uint_as_float(amax));
+        scale = __float_as_uint(s);
+        divide_all<C.rule, true>(y, x, s, plain);
     }
-    return cache + page * page_stride;
+#pragma unroll
+    for (int i = 0; i < C.piece; i += 4) {
+        word[i / 4] = e4m3x4_from(y[i], y[i + 1], y[i + 2], y[i + 3]);
+    }
 }
 
-// Within a page: token t's codes at t * data_stride, its scales at scales_at + t * scale_stride,
-// its tail behind them.
+// Within a page, token t: codes at t * row_bytes, scales at scales_at + t * scales_row, tail at
+// tail_at + t * row_bytes.
 template <Config C>
 __global__ void __launch_bounds__(C.tokens *Work<C>::kThreads)
     kv_quant_tokens(const bf16 *__restrict__ x, const i64 *__restrict__ slots,
-                    u8 *__restrict__ cache, u64 *__restrict__ dropped, i64 tokens, i64 pages,
-                    i64 page_stride, i32 page_shift, i64 data_stride, i64 scales_at,
-                    i64 scale_stride)
+                    u8 *__restrict__ cache, u64 *__restrict__ dropped, u64 *__restrict__ nonfinite,
+                    i64 tokens, i64 pages, i64 page_stride, i32 page_shift, i32 row_bytes,
+                    i32 tail_at, i32 scales_at, i32 scales_row)
 {
     using W = Work<C>;
     const i32 thread = i32(threadIdx.x % W::kThreads);
+    const i32 lane = thread % W::kBlock, block = thread / W::kBlock * C.pieces * W::kStride;
     const i64 token = i64(blockIdx.x) * C.tokens + threadIdx.x / W::kThreads;
+    const bf16 *row = x + token * (C.dims + C.tail);
     u8 *page = nullptr;
     i64 slot = -1;
     if (token < tokens) {
         slot = slots[token];
         page = page_of(cache, slot, pages, page_stride, page_shift, thread == 0, dropped);
     }
-    const bf16 *row = x + token * (C.dims + C.tail);
-    const i32 lane = thread % W::kLanes, tile = thread / W::kLanes;
     typename W::Part in = {};
     if (page != nullptr) {
-        in.template load<C.align>(row + tile * C.tile, lane);
+        in.template load<C.align>(row + block + lane * C.piece, W::kStride);
     }
-    float value[C.vec], divided[C.vec];
-    in.floats(value);
-    const u32 own = largest_bits(value);
-    const float s = group_scale<C.rule>(group_amax<W::kLanes>(value, own));
+    u32 maxima[W::Part::kMaxima], scale[C.pieces];
+    u32 code[C.pieces / W::kExchange][W::kExchange][C.piece / 4];
+    in.maxima(maxima);
+    const bool plain = !has_special(maxima);
+    if (__ballot_sync(0xffffffffu, !plain) != 0) {
+        typename W::Part finite = in;
+        const u32 count = finite.replace_specials(0);
+        in.replace_specials(kNan);
+        finite.maxima(maxima);
+        if (count > 0) {
+            atomicAdd(nonfinite, u64(count));
+        }
+    }
+    lanes_larger<W::kLanes>(maxima);
+#pragma unroll
+    for (int r = 0; r < C.pieces; r++) {
+        encode<C>(in, r, piece_max(maxima, r), plain,
+                  code[r / W::kExchange][r % W::kExchange], scale[r]);
+    }
+#pragma unroll
+    for (int i = 0; i < C.pieces / W::kExchange; i++) {
+        lanes_transpose(code[i]);
+    }
     if (page == nullptr) {
-        return; // only now: every lane has taken part in the maximum
+        return; // only now: every lane has taken part in maxima and exchanges
     }
-    const i64 within = slot & ((i64(1) << page_shift) - 1);
-    u8 *const scales = page + scales_at + within * scale_stride;
-    divide_all<C.rule>(divided, value, s, own < kInfinityBits);
-    W::Part::template store<C.align>(page + within * data_stride + tile * C.tile, lane, divided);
-    if (lane == 0) {
-        const u32 bits = __float_as_uint(s), stored = C.ue8m0 ? bits >> 23 : bits;
-        copy_bytes<W::kScaleBytes, C.align>(scales + tile * W::kScaleBytes, &stored);
+    const i32 within = within_page(slot, page_shift);
+    u8 *const data = page + within * row_bytes, *const scales = page + scales_at + within * scales_row;
+#pragma unroll
+    for (int i = 0; i < C.pieces / W::kExchange; i++) {
+        store_run<W::kBlock, C.align>(data + block, lane, i * W::kExchange, code[i]);
+    }
+    if (lane % W::kLanes == 0) {
+        const i32 tile = (block + lane * C.piece) / C.tile;
+#pragma unroll
+        for (int r = 0; r < C.pieces; r++) {
+            copy_bytes<W::kScaleBytes, C.align>(
+                scales + (tile + r * W::kStride / C.tile) * W::kScaleBytes, &scale[r]);
+        }
+    }
+    if (C.pad > 0 && thread < C.pad) {
+        scales[C.dims / C.tile * W::kScaleBytes + thread] = 0;
     }
     if (thread < W::kTailPieces) {
-        u8 *const tail = scales + C.dims / C.tile * W::kScaleBytes;
-        copy_bytes<W::kTailPiece, C.align>(tail + thread * W::kTailPiece,
-                                           reinterpret_cast<const u8 *>(row + C.dims) +
-                                               thread * W::kTailPiece);
+        copy_bytes<16, C.align>(page + tail_at + within * row_bytes + thread * 16,
+                                row + C.dims + thread * 8);
     }
 }

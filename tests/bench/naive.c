@@ -3,6 +3,7 @@
 
 #include "core/numfmt.h"
 
+#include <float.h>
 #include <math.h>
 #include <string.h>
 
@@ -100,7 +101,7 @@ static void gemm(const hone_fp8_gemm *p, const inputs *in, naive_fault fault,
 }
 
 /* A group by the rule of kernels.md 5.1, or by a wrong one. */
-static float quantise(const float *x, int32_t len, int32_t rule, naive_fault fault, uint8_t *codes)
+float naive_quantise(const float *x, int32_t len, int32_t rule, naive_fault fault, uint8_t *codes)
 {
     float amax = 0.0f, raw = 0.0f, scale = 0.0f;
     int exponent = 0;
@@ -108,9 +109,11 @@ static float quantise(const float *x, int32_t len, int32_t rule, naive_fault fau
     for (int32_t i = 0; i < len; i++) {
         amax = isfinite(x[i]) ? fmaxf(amax, fabsf(x[i])) : amax;
     }
-    raw = rule == HONE_RULE_POW2_SCALE ? fmaxf(amax / 448.0f, 1e-4f) : fmaxf(amax, 1e-4f) / 448.0f;
+    raw = rule == HONE_RULE_POW2_SCALE ? fmaxf(amax / 448.0f, 1e-4f)
+          : rule == HONE_RULE_RAW_TINY ? fmaxf(amax / 448.0f, FLT_MIN)
+                                       : fmaxf(amax, 1e-4f) / 448.0f;
     scale = raw;
-    if (rule != HONE_RULE_RAW_AMAX) {
+    if (rule != HONE_RULE_RAW_AMAX && rule != HONE_RULE_RAW_TINY) {
         float half = frexpf(raw, &exponent); /* raw = half * 2^exponent, half in [0.5, 1) */
         int power = half == 0.5f ? exponent - 1 : exponent;
         power = fault == NAIVE_FLOOR ? exponent - 1 : power;
@@ -229,9 +232,9 @@ static void act_quant(const hone_act_quant *p, const inputs *in, naive_fault fau
             x[i] = act_value(p, in, fault, row, g * p->group + i);
         }
         special += count_special(x, p->group);
-        scale_write(
-            out->image[2], p->scale, place,
-            quantise(x, p->group, p->rule, fault, out->image[1] + row * p->k + g * p->group));
+        scale_write(out->image[2], p->scale, place,
+                    naive_quantise(x, p->group, p->rule, fault,
+                             out->image[1] + row * p->k + g * p->group));
     }
     if (p->count && fault != NAIVE_NO_COUNT) {
         memcpy(out->image[p->row_set == HONE_ROWS_EVERY ? 3 : 4], &special, sizeof special);
@@ -257,7 +260,7 @@ static void weight_quant(const hone_weight_quant *p, const inputs *in, naive_fau
                                  (uint64_t)((n0 + i / wide) * p->k + k0 + i % wide));
         }
         special += count_special(x, (int32_t)(high * wide));
-        float scale = quantise(x, (int32_t)(seen * wide), p->rule, fault, codes);
+        float scale = naive_quantise(x, (int32_t)(seen * wide), p->rule, fault, codes);
         scale_write(out->image[2], p->scale, scale_place(p->scale_layout, rows, groups, row, g),
                     scale);
         for (int64_t i = 0; i < high * wide && !(fault == NAIVE_HALF && g >= groups / 2); i++) {
@@ -328,79 +331,6 @@ static void fold(const hone_fold *p, const inputs *in, naive_fault fault, inputs
     memcpy(out->image[4], &inexact, sizeof inexact);
 }
 
-/* Offsets within a page of kernels.md 4.3, 4.5, 4.6: data and scales of token t. */
-static void offsets(const hone_kv_quant *p, naive_fault fault, int64_t t, int64_t *data,
-                    int64_t *scales)
-{
-    bool split = (p->record.layout == HONE_PAGE_SPLIT) != (fault == NAIVE_OTHER_LAYOUT);
-
-    switch (p->record.format) {
-    case HONE_KV_INDEX_FP8_132:
-        *data = 128 * t;
-        *scales = 128 * (int64_t)p->page_size + 4 * t;
-        break;
-    case HONE_KV_MLA_FP8_656:
-        *data = 656 * t;
-        *scales = *data + 512;
-        break;
-    default:
-        *data = split ? 512 * t : 528 * t;
-        *scales = split ? 512 * (int64_t)p->page_size + 16 * t : 528 * t + 512;
-        break;
-    }
-}
-
-static void put_token(const hone_kv_quant *p, naive_fault fault, const uint8_t *row, int64_t slot,
-                      uint8_t *cache)
-{
-    int64_t page = slot / p->page_size, within = slot % p->page_size, data = 0, scales = 0;
-    bool index = p->record.format == HONE_KV_INDEX_FP8_132,
-         v41 = p->record.format == HONE_KV_MLA_FP8_528;
-    int32_t dims = index ? 128 : 512, tile = v41 ? 32 : 128;
-
-    page = fault == NAIVE_PAGE_OFF && p->pages > 1 ? (page + 1) % p->pages : page;
-    offsets(p, fault, within, &data, &scales);
-    for (int32_t first = 0; first < dims; first += tile) {
-        float x[128], scale = 0.0f;
-        for (int32_t i = 0; i < tile; i++) {
-            x[i] = numfmt_decode(HONE_DTYPE_BF16, row, (uint64_t)(first + i));
-        }
-        scale =
-            quantise(x, tile, p->record.rule, fault, cache + page * p->page_stride + data + first);
-        if (v41) {
-            cache[page * p->page_stride + scales + first / tile] = (uint8_t)(ilogbf(scale) + 127);
-        } else {
-            memcpy(cache + page * p->page_stride + scales + 4 * (first / tile), &scale, 4);
-        }
-    }
-    if (p->record.format == HONE_KV_MLA_FP8_656) {
-        memcpy(cache + page * p->page_stride + data + 528, row + 1024, 128);
-    }
-}
-
-static void kv_quant(const hone_kv_quant *p, const inputs *in, naive_fault fault, inputs *out)
-{
-    int64_t width = p->record.format == HONE_KV_INDEX_FP8_132 ? 256
-                    : p->record.format == HONE_KV_MLA_FP8_656 ? 1152
-                                                              : 1024;
-    uint64_t dropped = 0;
-
-    memcpy(&dropped, in->image[3], sizeof dropped);
-    for (int64_t t = 0; t < p->tokens; t++) {
-        int64_t slot = 0;
-        memcpy(&slot, in->image[1] + 8 * t, sizeof slot);
-        if (slot >= p->pages * p->page_size) {
-            dropped += fault == NAIVE_NO_COUNT ? 0 : 1;
-        } else if (slot >= 0 && !(fault == NAIVE_HALF && t >= p->tokens / 2)) {
-            put_token(p, fault, in->image[0] + t * width, slot, out->image[2]);
-        } else if (fault ==
-                   NAIVE_SLOT_MINUS) { /* lands on the token's place before the cache's first */
-            put_token(p, fault, in->image[0] + t * width, 0, out->image[2]);
-        }
-    }
-    memcpy(out->image[3], &dropped, sizeof dropped);
-}
-
 void naive_run(const hone_problem *problem, const inputs *in, naive_fault fault,
                const naive_tile *tile, inputs *out)
 {
@@ -420,8 +350,11 @@ void naive_run(const hone_problem *problem, const inputs *in, naive_fault fault,
     case HONE_OP_WEIGHT_QUANT:
         weight_quant(&problem->as.weight_quant, in, fault, out);
         break;
+    case HONE_OP_KV_QUANT:
+        naive_kv_quant(&problem->as.kv_quant, in, fault, out);
+        break;
     default:
-        kv_quant(&problem->as.kv_quant, in, fault, out);
+        naive_kv_gather(&problem->as.kv_gather, in, fault, out);
         break;
     }
 }

@@ -21,7 +21,7 @@ typedef enum naive_fault {
     NAIVE_OLD_PAYLOAD,  /* payload made with the scale before it was rounded (cases.md 1) */
     NAIVE_PAGE_OFF,     /* one page further */
     NAIVE_SLOT_MINUS,   /* slot -1 by C division: page 0, offset -1 (cases.md 9) */
-    NAIVE_NO_COUNT,     /* slots past the cache, or elements that became NaN, are not counted */
+    NAIVE_NO_COUNT,     /* slots past the cache, NaN and infinities are not counted */
     NAIVE_UP_GATES,     /* gate and up exchanged */
     NAIVE_NO_CLAMP,     /* V4's limits forgotten */
     NAIVE_EVERY_ROW,    /* rows that the set leaves out are written */
@@ -39,5 +39,12 @@ typedef struct naive_tile {
 void naive_mxfp4_fold(const hone_mxfp4_fold *p, const inputs *in, naive_fault fault, inputs *out);
 void naive_run(const hone_problem *problem, const inputs *in, naive_fault fault,
                const naive_tile *tile, inputs *out);
+
+/* A group by the rule of kernels.md 5.1, or by a wrong one: codes of e4m3, and the scale. */
+float naive_quantise(const float *x, int32_t len, int32_t rule, naive_fault fault, uint8_t *codes);
+
+/* naive_run of the KV ops. */
+void naive_kv_quant(const hone_kv_quant *p, const inputs *in, naive_fault fault, inputs *out);
+void naive_kv_gather(const hone_kv_gather *p, const inputs *in, naive_fault fault, inputs *out);
 
 #endif

@@ -75,6 +75,9 @@ END_TEST
 #define FOLD       "fold:m=13,k=416"
 #define FOLD_LARGE "fold:m=4099,k=7168"
 #define CACHE      "kv_quant:tokens=70,pages=3,page_size=64," INDEX
+#define FP4_CACHE  "kv_quant:tokens=70,pages=3,record=v41_288-split-e4m3_near"
+#define SINGLE     "kv_quant:tokens=9,pages=3,record=fp8_576-flat-tensor"
+#define COPY       "kv_quant:tokens=9,pages=3,record=bf16_1152-flat-unscaled"
 static const struct {
     const char *name, *problem, *old, *new, *config;
 } mutants[] = {
@@ -141,8 +144,12 @@ static const struct {
      ACT_REPEAT},
     {"NaN counts as the largest", ACT, "magnitude < kInfinityBits ? magnitude : 0", "magnitude",
      NULL},
-    {"NaN counts as the largest, in a cache", CACHE, "magnitude < kInfinityBits ? magnitude : 0",
-     "magnitude", NULL},
+    {"NaN counts as the largest, in a cache", CACHE, "finite.maxima(maxima);", "", NULL},
+    {"NaN in a cache is not counted", CACHE, "atomicAdd(nonfinite, u64(count));", "", NULL},
+    {"a NaN spoils its lane alone", FP4_CACHE, "lanes_larger<W::kLanes>(maxima);", "", NULL},
+    {"a scale of zero is taken", SINGLE, "d.usable ? four : 0x7f7f7f7fu", "four", NULL},
+    {"rows of bf16 end early", COPY, "r < C.pieces; r++) {\n        copy_bytes<16, C.align>(to",
+     "r < C.pieces && thread > 0; r++) {\n        copy_bytes<16, C.align>(to", NULL},
     {"a large one: NaN counts as the largest", ACT_LARGE,
      "magnitude < kInfinityBits ? magnitude : 0", "magnitude", NULL},
     {"one token: its page is ignored", ONE_TOKEN, "return cache + page * page_stride;",

@@ -201,7 +201,7 @@ START_TEST(slots_outside_are_skipped_or_counted)
     hone_problem problem;
     inputs in;
     uint8_t *cache = NULL;
-    uint64_t dropped = 0;
+    uint64_t dropped = 0, nonfinite = 0;
     const int64_t slots[] = {5, -1, 127, 128};
     uint64_t changed = 0;
 
@@ -211,7 +211,7 @@ START_TEST(slots_outside_are_skipped_or_counted)
     memcpy(in.image[1], slots, sizeof slots);
     cache = malloc(in.operand[2].bytes);
     memset(cache, 0xa5, in.operand[2].bytes);
-    ck_assert_int_eq(reference_kv_quant(&problem.as.kv_quant, &in, cache, &dropped, NULL), HONE_OK);
+    ck_assert_int_eq(reference_kv_quant(&problem.as.kv_quant, &in, cache, &dropped, &nonfinite, NULL), HONE_OK);
     ck_assert_uint_eq(dropped, 1);
     for (uint64_t i = 0; i < in.operand[2].bytes; i++) {
         uint64_t within = i % 8448;
@@ -238,9 +238,9 @@ START_TEST(a_padded_page_stride_leaves_the_padding)
     hone_problem problem;
     inputs in;
     uint8_t *cache = NULL;
-    uint64_t dropped = 0;
+    uint64_t dropped = 0, nonfinite = 0;
 
-    open_problem("kv_quant:tokens=64,pages=4,page_stride=38016,page_size=64,record_format=v41_528,"
+    open_problem("kv_quant:tokens=64,pages=4,page_stride=38400,page_size=64,record_format=v41_528,"
                  "record_layout=split,record_rule=pow2_amax",
                  &problem, INPUTS_NORMAL, &in);
     for (int64_t t = 0; t < 64; t++) {
@@ -249,11 +249,11 @@ START_TEST(a_padded_page_stride_leaves_the_padding)
     }
     cache = malloc(in.operand[2].bytes);
     memset(cache, 0xa5, in.operand[2].bytes);
-    ck_assert_int_eq(reference_kv_quant(&problem.as.kv_quant, &in, cache, &dropped, NULL), HONE_OK);
-    for (uint64_t i = 0; i < 3 * 38016; i++) {
+    ck_assert_int_eq(reference_kv_quant(&problem.as.kv_quant, &in, cache, &dropped, &nonfinite, NULL), HONE_OK);
+    for (uint64_t i = 0; i < 3 * 38400; i++) {
         ck_assert_uint_eq(cache[i], 0xa5);
     }
-    ck_assert_uint_ne(cache[3 * 38016 + 32768], 0xa5); /* the first scale */
+    ck_assert_uint_ne(cache[3 * 38400 + 32768], 0xa5); /* the first scale */
     free(cache);
     inputs_free(&in);
 }

@@ -35,7 +35,7 @@
     "kv_quant:tokens=40,pages=3,page_size=64,record_format=v32_656,record_layout=interleaved,"     \
     "record_rule=pow2_scale"
 #define KV_SPLIT                                                                                   \
-    "kv_quant:tokens=70,pages=3,page_stride=40000,page_size=64,record_format=v41_528,record_"      \
+    "kv_quant:tokens=70,pages=3,page_stride=40448,page_size=64,record_format=v41_528,record_"      \
     "layout=split,record_rule=pow2_amax"
 #define KV_INTER                                                                                   \
     "kv_quant:tokens=70,pages=3,page_size=64,record_format=v41_528,record_layout=interleaved,"     \
@@ -44,6 +44,15 @@
 #define MXFP4        "mxfp4_fold:n=150,k=288"
 #define MXFP4_BLOCKS "mxfp4_fold:n=70,k=96,batch=2,block_rows=32,block_cols=32,scale=f32"
 #define MXFP4_ROWS   "mxfp4_fold:n=5,k=160,block_rows=1"
+#define KV_RECORD(record) "kv_quant:tokens=40,pages=3,page_size=32,record=" record
+/* Fewer tokens than a corner needs: none is dropped. */
+#define KV_IN_RANGE "kv_quant:tokens=7,pages=3,record=nvfp4_352-interleaved-e4m3_up"
+
+#define SLOTS "by=slots,"
+#define TABLE "by=table,sequences=4,table_pages=1,"
+#define RAW   "to=raw,by=table,sequences=7,table_pages=2,"
+#define GATHER(how, record)                                                                        \
+    "kv_gather:tokens=40,pages=3,page_size=32," how "record=" record
 
 /* `has` is a part of the reason; NULL where the output is right. */
 static const struct {
@@ -171,6 +180,50 @@ static const struct {
     {KV_SPLIT, INPUTS_NORMAL, NAIVE_OLD_PAYLOAD, "cache byte"},
     {KV_SPLIT, INPUTS_NORMAL, NAIVE_OTHER_LAYOUT, "cache byte"},
     {KV_INTER, INPUTS_NORMAL, NAIVE_HALF, "left untouched"},
+    {KV_V32, INPUTS_SPECIALS, NAIVE_NO_COUNT, "dropped: got 5, expected 6"},
+    {KV_IN_RANGE, INPUTS_SPECIALS, NAIVE_NO_COUNT, "nonfinite: got 9, expected "},
+    {KV_RECORD("index_132-split-raw_tiny"), INPUTS_WIDE, NAIVE_RIGHT, NULL},
+    {KV_RECORD("v4_584-split-pow2_amax"), INPUTS_HOLES, NAIVE_RIGHT, NULL},
+    {KV_RECORD("v4_584-split-pow2_scale"), INPUTS_SPECIALS, NAIVE_RIGHT, NULL},
+    {KV_RECORD("v4_584-split-pow2_amax"), INPUTS_NORMAL, NAIVE_OTHER_LAYOUT, "cache byte"},
+    {KV_RECORD("v41_288-split-e4m3_near"), INPUTS_NORMAL, NAIVE_RIGHT, NULL},
+    {KV_RECORD("v41_288-split-e4m3_near"), INPUTS_WIDE, NAIVE_RIGHT, NULL},
+    {KV_RECORD("v41_288-interleaved-e4m3_near"), INPUTS_EXTREMES, NAIVE_RIGHT, NULL},
+    {KV_RECORD("v41_288-interleaved-e4m3_up"), INPUTS_SPECIALS, NAIVE_RIGHT, NULL},
+    {KV_RECORD("v41_288-split-e4m3_near"), INPUTS_NORMAL, NAIVE_OTHER_LAYOUT, "cache byte"},
+    {KV_RECORD("nvfp4_352-interleaved-e4m3_up"), INPUTS_NORMAL, NAIVE_RIGHT, NULL},
+    {KV_RECORD("nvfp4_352-interleaved-e4m3_up"), INPUTS_SPECIALS, NAIVE_RIGHT, NULL},
+    {KV_RECORD("nvfp4_352-interleaved-e4m3_near"), INPUTS_TINY, NAIVE_RIGHT, NULL},
+    {KV_RECORD("nvfp4_352-interleaved-e4m3_up"), INPUTS_NORMAL, NAIVE_PAGE_OFF, "cache byte"},
+    {KV_RECORD("index_68-split-pow2_amax"), INPUTS_HOLES, NAIVE_RIGHT, NULL},
+    {KV_RECORD("index_68-split-pow2_tiny"), INPUTS_SPECIALS, NAIVE_RIGHT, NULL},
+    {KV_RECORD("index_68-split-pow2_tiny"), INPUTS_TINY, NAIVE_RIGHT, NULL},
+    {KV_RECORD("fp8_576-flat-tensor"), INPUTS_NORMAL, NAIVE_RIGHT, NULL},
+    {KV_RECORD("fp8_576-flat-tensor"), INPUTS_WIDE, NAIVE_RIGHT, NULL},
+    {KV_RECORD("fp8_576-flat-tensor"), INPUTS_SPECIALS, NAIVE_RIGHT, NULL},
+    {KV_RECORD("fp8_576-flat-tensor"), INPUTS_TINY, NAIVE_RIGHT, NULL},
+    {KV_RECORD("bf16_1152-flat-unscaled"), INPUTS_SPECIALS, NAIVE_RIGHT, NULL},
+    {KV_RECORD("bf16_1024-flat-unscaled"), INPUTS_NORMAL, NAIVE_HALF, "left untouched"},
+    {GATHER(SLOTS, "index_132-split-raw_amax"), INPUTS_NORMAL, NAIVE_RIGHT, NULL},
+    {GATHER(SLOTS, "v32_656-interleaved-pow2_scale"), INPUTS_WIDE, NAIVE_RIGHT, NULL},
+    {GATHER(TABLE, "v4_584-split-pow2_amax"), INPUTS_SPECIALS, NAIVE_RIGHT, NULL},
+    {GATHER(TABLE, "v41_528-split-pow2_amax"), INPUTS_SPECIALS, NAIVE_RIGHT, NULL},
+    {GATHER(SLOTS, "v41_528-interleaved-pow2_amax"), INPUTS_TINY, NAIVE_RIGHT, NULL},
+    {GATHER(SLOTS, "v41_288-split-e4m3_near"), INPUTS_SPECIALS, NAIVE_RIGHT, NULL},
+    {GATHER(TABLE, "nvfp4_352-interleaved-e4m3_up"), INPUTS_WIDE, NAIVE_RIGHT, NULL},
+    {GATHER(SLOTS, "index_68-split-pow2_tiny"), INPUTS_SPECIALS, NAIVE_RIGHT, NULL},
+    {GATHER(TABLE, "fp8_576-flat-tensor"), INPUTS_WIDE, NAIVE_RIGHT, NULL},
+    {GATHER(TABLE, "bf16_1152-flat-unscaled"), INPUTS_WIDE, NAIVE_RIGHT, NULL},
+    {GATHER(RAW, "index_132-split-raw_amax"), INPUTS_WIDE, NAIVE_RIGHT, NULL},
+    {GATHER(RAW, "v32_656-interleaved-pow2_scale"), INPUTS_WIDE, NAIVE_RIGHT, NULL},
+    {GATHER(RAW, "v4_584-split-pow2_amax"), INPUTS_WIDE, NAIVE_RIGHT, NULL},
+    {GATHER(RAW, "v41_528-interleaved-pow2_amax"), INPUTS_NORMAL, NAIVE_RIGHT, NULL},
+    {GATHER(RAW, "nvfp4_352-interleaved-e4m3_up"), INPUTS_NORMAL, NAIVE_RIGHT, NULL},
+    {GATHER(SLOTS, "v41_528-split-pow2_amax"), INPUTS_NORMAL, NAIVE_OTHER_LAYOUT, "out row"},
+    {GATHER(RAW, "v41_528-split-pow2_amax"), INPUTS_NORMAL, NAIVE_PAGE_OFF, "out row"},
+    {GATHER(TABLE, "v41_528-split-pow2_amax"), INPUTS_NORMAL, NAIVE_HALF, "left untouched"},
+    {GATHER(SLOTS, "v41_528-split-pow2_amax"), INPUTS_NORMAL, NAIVE_NO_COUNT, "dropped: got 5"},
+    {GATHER(SLOTS, "v41_528-split-pow2_amax"), INPUTS_NORMAL, NAIVE_SLOT_MINUS, "expected 0x00"},
 };
 
 /* Problem, inputs, outputs and verdict of one run. */

@@ -25,6 +25,12 @@ static const char *const bases[] = {
     "kv_quant:tokens=3,pages=2,record=index_132-split-raw_amax",
     "fold:m=64,k=5120",
     "fold:m=3,k=288,scale_layout=row,q_scale_layout=col",
+    "kv_quant:tokens=3,pages=2,record=v4_584-split-pow2_amax",
+    "kv_quant:tokens=3,pages=2,record=nvfp4_352-interleaved-e4m3_up",
+    "kv_quant:tokens=3,pages=2,record=fp8_576-flat-tensor",
+    "kv_gather:tokens=3,pages=2,record=v41_528-split-pow2_amax",
+    "kv_gather:tokens=3,pages=2,sequences=2,table_pages=5,by=table,to=raw,record=index_132-split-"
+    "raw_amax",
 };
 
 static hone_problem parse(const char *text)
@@ -73,7 +79,7 @@ START_TEST(every_field_changed_alone_changes_the_key)
         ck_assert_msg(!same_key(&p, &q), "%s", fields[i].name);
     }
     hone_problem q = p;
-    q.op = p.op % 3 + 1;
+    q.op = p.op % 4 + 1;
     ck_assert(!same_key(&p, &q));
     q = p;
     ck_assert(same_key(&p, &q));
@@ -263,6 +269,28 @@ static const struct {
     {"kv_quant:tokens=1,pages=1,record=index_132-split-raw_amax,page_stride=8447", HONE_BAD_PROBLEM,
      "page_stride"},
     {"kv_quant:tokens=1,pages=1,record=index_132-split-raw_amax,in=f16", HONE_BAD_PROBLEM, "in"},
+    {"kv_quant:tokens=1,pages=1,record=v4_584-split-pow2_amax,page_stride=37376", HONE_BAD_PROBLEM,
+     "multiple of 576"},
+    {"kv_quant:tokens=1,pages=1,record=v41_528-split-pow2_amax,page_stride=34048", HONE_BAD_PROBLEM,
+     "multiple of 512"},
+    {"kv_quant:tokens=1,pages=1,record=v41_528-interleaved-pow2_amax,page_stride=34304",
+     HONE_BAD_PROBLEM, "multiple of 528"},
+    {"kv_quant:tokens=1,pages=1,record=v4_584-interleaved-pow2_amax", HONE_BAD_PROBLEM,
+     "pages of this record are split"},
+    {"kv_quant:tokens=1,pages=1,record=v41_288-split-pow2_amax", HONE_BAD_PROBLEM,
+     "made by e4m3_near, e4m3_up"},
+    {"kv_quant:tokens=1,pages=1,record=index_68-split-pow2_scale", HONE_BAD_PROBLEM,
+     "made by pow2_amax, pow2_tiny"},
+    {"kv_quant:tokens=1,pages=1,record=fp8_576-flat-raw_amax", HONE_BAD_PROBLEM, "made by tensor"},
+    {"kv_quant:tokens=1,pages=1,record=bf16_1024-split-unscaled", HONE_BAD_PROBLEM, "are flat"},
+    {"act_quant:m=1,k=128,rule=tensor", HONE_BAD_PROBLEM, "rule"},
+    {"kv_gather:tokens=1,pages=1,record=v4_584-split-pow2_amax,page_stride=37376",
+     HONE_BAD_PROBLEM, "multiple of 576"},
+    {"kv_gather:tokens=1,pages=1,record=index_132-split-raw_amax,sequences=2", HONE_BAD_PROBLEM,
+     "by=table"},
+    {"kv_gather:tokens=1,pages=1,record=index_132-split-raw_amax,to=f32", HONE_BAD_TEXT, "to=f32"},
+    {"kv_gather:tokens=1,pages=1,record=index_132-split-raw_amax,by=table,sequences=2147483647",
+     HONE_BAD_PROBLEM, "2^31"},
 };
 
 START_TEST(a_wrong_field_is_named_and_nothing_is_written)
@@ -326,6 +354,9 @@ static const struct {
     {"mxfp4_fold:n=1,k=96", ",batch=1,block_rows=128,block_cols=128,scale=ue8m0,align=16"},
     {"kv_quant:tokens=1,pages=1,record=v41_528-split-pow2_amax", "page_stride=33792,page_size=64"},
     {"kv_quant:tokens=1,pages=1,record=index_132-split-raw_amax,page_size=32", "page_stride=4224,"},
+    {"kv_quant:tokens=1,pages=1,record=v4_584-split-pow2_amax", "page_stride=37440,"},
+    {"kv_gather:tokens=1,pages=1,record=v4_584-split-pow2_amax",
+     "page_stride=37440,sequences=1,table_pages=1,page_size=64,to=bf16,by=slots,"},
 };
 
 /* What a short recipe leaves out is A's dtypes. */
@@ -437,7 +468,7 @@ START_TEST(hostile_text_and_keys_never_crash)
         hone_problem_parse(text, &p, &e);
         size_t key_len = (size_t)rand() % sizeof key;
         for (size_t i = 0; i < key_len; i++) {
-            key[i] = (uint8_t)(i == 0 ? 1 : i < 5 ? (i == 1 ? rand() % 4 : 0) : rand());
+            key[i] = (uint8_t)(i == 0 ? 1 : i < 5 ? (i == 1 ? rand() % 5 : 0) : rand());
         }
         problem_from_key(key, rand() % 2 ? key_len : 97, &p, &e);
     }

@@ -41,6 +41,8 @@ static const struct {
     {"deepseek-v4-flash", "fp8_gemm:m=64,n=1536,k=4096,recipe=f32-1x128-128x128", "attn.qkv_a", 43},
     {"deepseek-v4-flash", "kv_quant:tokens=64,pages=256,record=index_132-split-pow2_amax",
      "indexer.k_cache", 21},
+    {"deepseek-v4-flash", "kv_quant:tokens=64,pages=256,record=v4_584-split-pow2_amax",
+     "attn.kv_cache", 84},
     {"deepseek-v4-pro",
      "fp8_gemm:m=64,n=1024,k=4096,batch=2,batch_layout=inner,recipe=f32-1x128-128x128", "attn.wo_a",
      61},
@@ -60,6 +62,10 @@ static const struct {
      "attn.kv_cache_rows", 44},
     {"deepseek-v4.1-flash", "kv_quant:tokens=64,pages=256,record=index_132-split-pow2_amax",
      "indexer.k_cache", 4},
+    {"deepseek-v4.1-flash", "kv_quant:tokens=64,pages=256,record=v41_288-split-e4m3_near",
+     "attn.kv_cache_fp4", 4},
+    {"deepseek-v4.1-flash", "kv_quant:tokens=64,pages=256,record=index_68-split-pow2_amax",
+     "indexer.k_cache_fp4", 4},
     {"glm-5", "kv_quant:tokens=64,pages=256,record=v32_656-interleaved-pow2_scale", "attn.kv_cache",
      78},
     {"qwen3-32b", "fp8_gemm:m=64,n=6400,k=5120,recipe=f32-1x128-128x128", "mlp.gate_up", 64},
@@ -81,6 +87,26 @@ START_TEST(a_layer_poses_its_problem)
     ck_assert_msg(at < len, "%s lacks %s", expected[_i].model, expected[_i].text);
     ck_assert_str_eq(problems[at].use, expected[_i].use);
     ck_assert_int_eq(problems[at].launches, expected[_i].launches);
+    free(problems);
+}
+END_TEST
+
+/* Prefills read keys as they are and latents as values; a plain list leaves both out. */
+START_TEST(gathers_are_asked_for)
+{
+    static const int64_t m[] = {64};
+    llm_problem *problems = NULL;
+    size_t len = problems_of("deepseek-v3.2", 8, "kv_gather", m, 1, &problems);
+
+    ck_assert_uint_eq(len, 2);
+    ck_assert_int_eq(problems[0].problem.as.kv_gather.to, HONE_GATHER_RAW);
+    ck_assert_int_eq(problems[1].problem.as.kv_gather.to, HONE_GATHER_BF16);
+    ck_assert_int_eq(problems[1].problem.as.kv_gather.by, HONE_GATHER_TABLE);
+    free(problems);
+    len = problems_of("deepseek-v3.2", 8, NULL, m, 1, &problems);
+    for (size_t i = 0; i < len; i++) {
+        ck_assert_int_ne(problems[i].problem.op, HONE_OP_KV_GATHER);
+    }
     free(problems);
 }
 END_TEST
@@ -136,18 +162,18 @@ static const struct {
     const char *model;
     size_t gemm, act, kv; /* distinct problems at one m and TP 8 */
 } counts[] = {
-    {"deepseek-v3", 8, 6, 0},         {"deepseek-v3.2", 10, 6, 2}, {"deepseek-v4-flash", 6, 3, 1},
-    {"deepseek-v4.1-flash", 7, 6, 3}, {"glm-5", 0, 0, 2},          {"qwen3-30b-a3b", 0, 0, 0},
+    {"deepseek-v3", 8, 6, 0},         {"deepseek-v3.2", 10, 6, 2}, {"deepseek-v4-flash", 6, 3, 2},
+    {"deepseek-v4.1-flash", 7, 6, 5}, {"glm-5", 0, 0, 2},          {"qwen3-30b-a3b", 0, 0, 0},
     {"qwen3-32b", 4, 3, 0},           {"llama-3.3-70b", 0, 0, 0},
 };
 
 START_TEST(ops_select_problems)
 {
     static const int64_t m[] = {16};
-    static const char *const ops[] = {"fp8_gemm", "act_quant", "kv_quant"};
-    const size_t want[] = {counts[_i].gemm, counts[_i].act, counts[_i].kv};
+    static const char *const ops[] = {"fp8_gemm", "act_quant", "kv_quant", "kv_gather"};
+    const size_t want[] = {counts[_i].gemm, counts[_i].act, counts[_i].kv, counts[_i].kv};
 
-    for (size_t op = 0; op < 3; op++) {
+    for (size_t op = 0; op < 4; op++) {
         llm_problem *problems = NULL;
         size_t len = problems_of(counts[_i].model, 8, ops[op], m, 1, &problems);
 
@@ -242,6 +268,7 @@ int main(void)
     tcase_add_loop_test(tests, a_layer_poses_its_problem, 0, sizeof expected / sizeof expected[0]);
     tcase_add_loop_test(tests, every_gemm_is_fed_and_no_problem_stands_twice, 0,
                         sizeof quantised / sizeof quantised[0]);
+    tcase_add_test(tests, gathers_are_asked_for);
     tcase_add_loop_test(tests, ops_select_problems, 0, sizeof counts / sizeof counts[0]);
     tcase_add_loop_test(tests, what_cannot_run_is_refused, 0, sizeof refusals / sizeof refusals[0]);
     tcase_add_test(tests, a_reblocked_model_is_refused_where_its_experts_do_not_divide);

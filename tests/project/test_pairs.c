@@ -77,7 +77,7 @@ static const pairs_axis kv[] = {
     {"tokens", {SIZES}, true},
     {"pages", {"1", "3", "9"}, true},
     {"page_size", {"1", "32", "64", "128"}, true},
-    {"record_format", {"index_132", "v32_656", "v41_528"}, false},
+    {"record_format", {"index_132", "v32_656", "v41_528", "v4_584"}, false},
     {"record_layout", {"split", "interleaved"}, true},
     {"record_rule", {"pow2_amax", "raw_amax", "pow2_scale", "raw_tiny"}, true},
 };
@@ -87,6 +87,37 @@ static const pairs_axis fold[] = {
     {"k", {"32", "128", "160", "192", "384", "576", "1024"}, false},
     {"scale_layout", {"row", "col", "packed"}, false},
     {"q_scale_layout", {"row", "col", "packed"}, false},
+};
+static const pairs_axis nibbles[] = {
+    {"tokens", {SIZES}, true},
+    {"pages", {"1", "3", "9"}, true},
+    {"page_size", {"1", "32", "64", "128", "256"}, true},
+    {"record_format", {"v41_288", "index_68", "nvfp4_352"}, false},
+    {"record_layout", {"split", "interleaved"}, true},
+    {"record_rule", {"pow2_amax", "pow2_tiny", "e4m3_near", "e4m3_up"}, true},
+};
+static const pairs_axis flat[] = {
+    {"tokens", {SIZES}, true},
+    {"pages", {"1", "3", "9"}, true},
+    {"page_size", {"32", "64", "128", "256"}, true},
+    {"record_format", {"fp8_576", "bf16_1152", "bf16_1024"}, false},
+    {"record_layout", {"flat"}, true},
+    {"record_rule", {"tensor", "unscaled"}, true},
+};
+
+#define RECORDS                                                                                    \
+    "index_132", "v32_656", "v41_528", "v4_584", "v41_288", "index_68", "nvfp4_352", "fp8_576"
+#define RULES                                                                                      \
+    "pow2_amax", "raw_amax", "pow2_scale", "raw_tiny", "pow2_tiny", "e4m3_near", "e4m3_up", "tensor"
+static const pairs_axis gather[] = {
+    {"tokens", {SIZES}, true},
+    {"pages", {"1", "3", "9"}, true},
+    {"page_size", {"32", "64", "128", "256"}, true},
+    {"by", {"slots", "table"}, false},
+    {"to", {"raw", "bf16"}, false},
+    {"record_format", {RECORDS, "bf16_1152", "bf16_1024"}, false},
+    {"record_layout", {"split", "interleaved", "flat"}, true},
+    {"record_rule", {RULES, "unscaled"}, true},
 };
 
 #define LEN(list) (sizeof(list) / sizeof(list)[0])
@@ -104,6 +135,11 @@ static const struct {
     {"fold/groups", "fold", fold, LEN(fold), 0, 2},
     {"weight_quant/blocks", "weight_quant", weight, LEN(weight), 0, 2},
     {"mxfp4_fold/blocks", "mxfp4_fold", mxfp4, LEN(mxfp4), 0, 2},
+    {"kv_quant/nibbles", "kv_quant", nibbles, LEN(nibbles), 0, 2},
+    {"kv_quant/single", "kv_quant", flat, LEN(flat), 0, 2},
+    {"kv_quant/copy", "kv_quant", flat, LEN(flat), 0, 2},
+    {"kv_gather/values", "kv_gather", gather, LEN(gather), 0, 2},
+    {"kv_gather/raw", "kv_gather", gather, LEN(gather), 0, 2},
 };
 
 /* The tensor cores of the first two keep 13 and 25 bits, the third has block scales. */

@@ -381,11 +381,11 @@ END_TEST
 
 /* ---- Arguments ------------------------------------------------------------------------------- */
 
-static const hone_arg good_args[] = {{0x100000, 64 * 256},
-                                     {0x200000, 64 * 2 * 4},
-                                     {0x300000, 256 * 256},
-                                     {0x400000, 2 * 2 * 4},
-                                     {0x500000, 64 * 256 * 2}};
+static const hone_arg good_args[] = {{0x100000, 64 * 256, 0},
+                                     {0x200000, 64 * 2 * 4, 0},
+                                     {0x300000, 256 * 256, 0},
+                                     {0x400000, 2 * 2 * 4, 0},
+                                     {0x500000, 64 * 256 * 2, 0}};
 
 static const struct {
     const char *name;
@@ -394,17 +394,17 @@ static const struct {
     size_t count;
     const char *message;
 } bad_args[] = {
-    {"too few operands", 0, {0x100000, 64 * 256}, 4, "4 arguments"},
-    {"too many", 0, {0x100000, 64 * 256}, 6, "6 arguments"},
-    {"a NULL operand", 2, {0, 256 * 256}, 5, "operand b is NULL"},
+    {"too few operands", 0, {0x100000, 64 * 256, 0}, 4, "4 arguments"},
+    {"too many", 0, {0x100000, 64 * 256, 0}, 6, "6 arguments"},
+    {"a NULL operand", 2, {0, 256 * 256, 0}, 5, "operand b is NULL"},
     {"one byte short",
      4,
-     {0x500000, 64 * 256 * 2 - 1},
+     {0x500000, 64 * 256 * 2 - 1, 0},
      5,
      "operand d has 32767 bytes; the problem needs 32768"},
-    {"not aligned", 0, {0x100008, 64 * 256}, 5, "operand a is not aligned to 16"},
-    {"the output over an input", 4, {0x300000 + 256 * 256 - 16, 64 * 256 * 2}, 5, "overlaps"},
-    {"past the end of the address space", 4, {0xfffffffffffff000, 64 * 256 * 2}, 5, "wraps"},
+    {"not aligned", 0, {0x100008, 64 * 256, 0}, 5, "operand a is not aligned to 16"},
+    {"the output over an input", 4, {0x300000 + 256 * 256 - 16, 64 * 256 * 2, 0}, 5, "overlaps"},
+    {"past the end of the address space", 4, {0xfffffffffffff000, 64 * 256 * 2, 0}, 5, "wraps"},
 };
 
 START_TEST(launches_check_their_arguments_first)
@@ -417,12 +417,42 @@ START_TEST(launches_check_their_arguments_first)
     prepare(rt, GEMM(64));
     ck_assert_int_eq(store_fixture_ask(rt, GEMM(64), &choice), HONE_OK);
     memcpy(args, good_args, sizeof good_args);
-    args[5] = (hone_arg){0x600000, 4096};
+    args[5] = (hone_arg){0x600000, 4096, 0};
     args[bad_args[_i].index] = bad_args[_i].arg;
     hone_status status = hone_launch(&choice, args, bad_args[_i].count, NULL, &error);
     ck_assert_msg(status == HONE_BAD_ARGUMENT, "%s: %s", bad_args[_i].name, error.message);
     ck_assert_msg(strstr(error.message, bad_args[_i].message) != NULL, "%s: %s", bad_args[_i].name,
                   error.message);
+    hone_close(rt);
+}
+END_TEST
+
+/* A cache that says what it holds is neither read nor written as anything else (cases.md 10). */
+START_TEST(a_cache_of_another_record_is_refused)
+{
+    static const char *const problems[] = {
+        "kv_quant:tokens=4,pages=2,record=v41_528-split-pow2_amax",
+        "kv_gather:tokens=4,pages=2,record=v41_528-split-pow2_amax"};
+    const hone_record other = {HONE_KV_MLA_FP8_528, HONE_PAGE_INTERLEAVED, HONE_RULE_POW2_AMAX, 1};
+    const size_t cache = _i == 0 ? 2 : 0;
+    hone_arg args[HONE_MAX_OPERANDS] = {{0, 0, 0}};
+    hone_operand operands[HONE_MAX_OPERANDS];
+    hone_error error = {.status = HONE_OK};
+    hone_choice choice;
+    size_t count = 0;
+
+    hone_runtime *rt = open_runtime("emu:h20", 0, 0);
+    prepare(rt, problems[_i]);
+    ck_assert_int_eq(store_fixture_ask(rt, problems[_i], &choice), HONE_OK);
+    ck_assert_int_eq(hone_operands(&choice.problem, operands, &count, &error), HONE_OK);
+    for (size_t i = 0; i < count; i++) {
+        args[i] = (hone_arg){(i + 1) << 24, operands[i].bytes, 0};
+    }
+    ck_assert_int_eq(hone_record_id(&other, 64, &args[cache].record, &error), HONE_OK);
+    ck_assert_int_eq(hone_launch(&choice, args, count, NULL, &error), HONE_BAD_PROBLEM);
+    ck_assert_msg(strstr(error.message, "record_layout differ") != NULL, "%s", error.message);
+    args[cache].record = 7;
+    ck_assert_int_eq(hone_launch(&choice, args, count, NULL, &error), HONE_BAD_ARGUMENT);
     hone_close(rt);
 }
 END_TEST
@@ -483,6 +513,7 @@ int main(void)
     tcase_add_test(usual, preparation_can_be_cancelled_and_repeated);
     tcase_add_test(usual, ranks_with_the_same_answers_have_the_same_fingerprint);
     tcase_add_loop_test(usual, launches_check_their_arguments_first, 0, (int)ARRAY_LEN(bad_args));
+    tcase_add_loop_test(usual, a_cache_of_another_record_is_refused, 0, 2);
     tcase_add_test(usual, a_problem_without_rows_launches_nothing_and_succeeds);
     tcase_add_test(usual, malformed_calls_are_refused);
     tcase_add_loop_test(own, every_field_is_in_the_lookup_key_and_nothing_else, 0,

@@ -39,9 +39,17 @@
 #define WEIGHT_ALL "weight_quant:n=130,k=150"
 #define MXFP4      "mxfp4_fold/blocks"
 #define MXFP4_CU   "mxfp4_fold/blocks.cu"
-#define KV         "kv_quant/tokens"
-#define KV_CU      "kv_quant/tokens.cu"
-#define KV_TILE    "vec=16 tokens_cta=4"
+#define KV       "kv_quant/tokens"
+#define KV_CU    "kv_quant/tokens.cu"
+#define KV_PAGE  "device/kv_page.cuh"
+#define KV_TILE  "piece=8 pieces=2 tokens_cta=4"
+#define FP4       "kv_quant/nibbles"
+#define FP4_CU    "kv_quant/nibbles.cu"
+#define FP4_TILE  "pieces=4 tokens_cta=4"
+#define FP4_PAGES "kv_quant:tokens=40,pages=3,record=nvfp4_352-interleaved-e4m3_up"
+#define GATHER_TABLE                                                                               \
+    "kv_gather:tokens=40,pages=3,to=raw,by=table,sequences=3,table_pages=1,record=v32_656-"        \
+    "interleaved-pow2_scale"
 #define KV_PAGES                                                                                   \
     "kv_quant:tokens=40,pages=5,page_size=32,record_format=v41_528,record_layout=split,record_"    \
     "rule=pow2_amax"
@@ -174,11 +182,36 @@ const mutant mutants[] = {
      "a block that is cut off goes on in the next matrix, or past the end"},
     {"signs dropped", MXFP4, MXFP4_CU, "| (signs & 0x01010101u) << 7", "", "mxfp4_fold:n=33,k=96",
      "threads=128 per=4", "prmt's sign mode that an intrinsic hides"},
-    {"page off by one", KV, KV_CU, "return cache + page * page_stride;",
+    {"page off by one", KV, KV_PAGE, "return cache + page * page_stride;",
      "return cache + (page > 0 ? page - 1 : page) * page_stride;", KV_PAGES, KV_TILE,
      "a token overwrites the same place of the page before"},
-    {"slot -1 written", KV, KV_CU, "if (slot < 0) {", "if (slot < -1) {", KV_PAGES, KV_TILE,
+    {"slot -1 written", KV, KV_PAGE, "if (slot < 0) {", "if (slot < -1) {", KV_PAGES, KV_TILE,
      "a padding row writes before the cache"},
+    {"codes not exchanged", KV, KV_CU, "lanes_transpose(code[i]);", "", KV_PAGES, KV_TILE,
+     "wide stores of another lane's codes"},
+    {"ties away from even", FP4, "device/e2m1_codes.cuh", "Pairs::sum(magnitude, e +",
+     "Pairs::sum(magnitude + 0x00010001u, e +", FP4_PAGES, FP4_TILE,
+     "0.25 becomes 0.5: the tie goes to the odd code"},
+    {"scales not permuted", FP4, FP4_CU, "C.permuted ? 8 * (tile % 4) + tile / 4 : tile", "tile",
+     FP4_PAGES, FP4_TILE, "a reader finds each scale elsewhere"},
+    {"scale of amax over 6 rounded down", FP4, FP4_CU, "if (Rule == E4M3_UP && e4m3_float(code) < s) {",
+     "if (Rule == E4M3_UP && e4m3_float(code) > s) {", FP4_PAGES, FP4_TILE,
+     "the largest element saturates"},
+    {"an infinity is a number", FP4, FP4_CU, "amax >= 0x7f800000u",
+     "amax > 0x7f800000u", FP4_PAGES, FP4_TILE,
+     "an infinity would be read back as 6 times a scale"},
+    {"a sequence's first row left out", "kv_gather/raw", "device/kv_source.cuh",
+     "const bool after = row >= g.starts[middle];", "const bool after = row > g.starts[middle];",
+     GATHER_TABLE, "pieces=2 tokens_cta=8", "it is read as the one past the sequence before"},
+    {"pages past the cache are read", "kv_gather/raw", "device/kv_source.cuh",
+     "if (page >= g.pages) {", "if (page > g.pages) {",
+     "kv_gather:tokens=40,pages=3,to=raw,record=v32_656-interleaved-pow2_scale",
+     "pieces=2 tokens_cta=8",
+     "an access outside of the cache"},
+    {"a row's own scale for all its tiles", "kv_gather/values", "kv_gather/values.cu",
+     "const i32 tile = element / C.tile,", "const i32 tile = 0 * element / C.tile,",
+     "kv_gather:tokens=40,pages=3,record=v41_288-split-e4m3_near", "pieces=4 tokens_cta=4",
+     "each tile under the first one's scale"},
 };
 const size_t mutants_len = ARRAY_LEN(mutants);
 

@@ -40,6 +40,10 @@ static const struct {
      "rtx4090"},
     {"fold:m=4096,k=7168", "a100"},
     {"fold:m=3,k=160,scale_layout=col,q_scale_layout=row", "h20"},
+    {"kv_quant:tokens=7,pages=9,record=nvfp4_352-interleaved-e4m3_up", "h20"},
+    {"kv_quant:tokens=7,pages=9,record=index_68-split-pow2_tiny", "a100"},
+    {"kv_quant:tokens=7,pages=9,record=fp8_576-flat-tensor", "rtx4090"},
+    {"kv_quant:tokens=7,pages=9,record=bf16_1024-flat-unscaled", "a100"},
 };
 
 static void check_fits(const plan *p, const compiled *answer, const device_facts *device)
@@ -146,10 +150,13 @@ static const struct {
      ".per = 1}>",
      "threads: whole warps and whole blocks"},
     {"kv_quant/tokens",
-     "kv_quant_tokens<Config{.dims = 512, .tile = 128, .tail = 64, .rule = 1, .ue8m0 = 0, .align = "
-     "16, .vec = 2, .tokens = "
-     "1}>",
-     "vec: a tile fits a warp"},
+     "kv_quant_tokens<Config{.dims = 512, .tile = 512, .tail = 0, .rule = 1, .ue8m0 = 0, .pad = 0, "
+     ".align = 16, .piece = 8, .pieces = 1, .tokens = 1}>",
+     "piece: a tile fits a warp"},
+    {"kv_quant/nibbles",
+     "kv_quant_nibbles<Config{.dims = 512, .tile = 16, .tail = 0, .rule = 1, .permuted = 0, .align "
+     "= 16, .pieces = 3, .tokens = 1}>",
+     "pieces: a tile fits a warp"},
     {"fold/groups",
      "fold_groups<Config{.packed = 1, .q_packed = 1, .align = 16, .vec = 32, .threads = 64, .rows "
      "= "

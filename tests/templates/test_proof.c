@@ -51,6 +51,19 @@ static const char *const problems[] = {
     "kv_quant:tokens=9,pages=3,record_format=index_132,record_layout=split,record_rule=raw_amax",
     "kv_quant:tokens=40,pages=5,page_size=32,record_format=v32_656,record_layout=interleaved,"
     "record_rule=pow2_scale",
+    "kv_quant:tokens=40,pages=5,record=v4_584-split-pow2_amax",
+    "kv_quant:tokens=40,pages=5,record=v41_288-split-e4m3_near",
+    "kv_quant:tokens=40,pages=2,page_size=256,record=v41_288-interleaved-e4m3_up",
+    "kv_quant:tokens=17,pages=5,record=nvfp4_352-interleaved-e4m3_up",
+    "kv_quant:tokens=17,pages=5,page_stride=4356,record=index_68-split-pow2_tiny",
+    "kv_quant:tokens=17,pages=5,record=fp8_576-flat-tensor",
+    "kv_quant:tokens=17,pages=5,record=bf16_1152-flat-unscaled",
+    "kv_gather:tokens=40,pages=5,record=v41_528-split-pow2_amax",
+    "kv_gather:tokens=40,pages=5,by=table,sequences=3,table_pages=2,record=v41_288-split-e4m3_near",
+    "kv_gather:tokens=40,pages=5,page_size=32,record=nvfp4_352-interleaved-e4m3_up",
+    "kv_gather:tokens=40,pages=5,to=raw,record=v32_656-interleaved-pow2_scale",
+    "kv_gather:tokens=40,pages=5,to=raw,by=table,sequences=5,table_pages=1,page_stride=8452,record="
+    "index_132-split-raw_amax",
     "kv_quant:tokens=40,pages=5,page_stride=34816,record_format=v41_528,record_layout=split,"
     "record_rule=pow2_amax",
     "kv_quant:tokens=17,pages=4,page_size=128,record_format=v41_528,record_layout=interleaved,"

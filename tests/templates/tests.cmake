@@ -15,6 +15,9 @@ add_dependencies(test_templates_proof hone_emu)
 hone_test(templates block_scale LINK hone_bench SOURCES templates/kernels.c templates/proof.c TIMEOUT 600)
 add_dependencies(test_templates_block_scale hone_emu hone-worker)
 hone_run(templates block_scale_wide test_templates_block_scale LABELS slow TIMEOUT 3600 SET HONE_KERNEL_DRAWS=48)
+# KV caches written and read back.
+hone_test(templates records LINK hone_bench SOURCES templates/kernels.c templates/proof.c TIMEOUT 600)
+add_dependencies(test_templates_records hone_emu hone-worker)
 hone_run(templates proof_wide test_templates_proof LABELS slow TIMEOUT 7200 SET HONE_PROOF_DRAWS=32)
 
 # Machine code of the wgmma product: minutes of NVRTC.
