@@ -10,7 +10,8 @@
 /* Elements of a tile, and of a row without scales of its own. */
 enum { GROUP_MOST = 128, REST_MOST = 576 };
 
-/* Elements from `first` on of a row of bf16; how many are NaN or infinite is added to *nonfinite. */
+/* Elements from `first` on of a row of bf16; how many are NaN or infinite is added to *nonfinite.
+ */
 static void read_row(const uint8_t *row, int32_t first, int32_t len, float *x, uint64_t *nonfinite)
 {
     for (int32_t i = 0; i < len; i++) {
@@ -195,8 +196,7 @@ hone_status reference_kv_gather(const hone_kv_gather *p, const inputs *in, uint8
     memcpy(&tensor, in->image[6], in->operand[6].bytes);
     const int64_t row_bytes = raw ? layout.data_bytes + layout.tail_bytes : 2 * layout.input_dims;
     for (int64_t row = 0; row < p->tokens; row++) {
-        const origin from =
-            p->by == HONE_GATHER_TABLE ? by_table(p, in, row) : by_slot(p, in, row);
+        const origin from = p->by == HONE_GATHER_TABLE ? by_table(p, in, row) : by_slot(p, in, row);
         uint8_t *to = out + row * row_bytes, *to_scales = scales + row * layout.scales_bytes;
         *dropped += from.dropped;
         if (from.slot < 0 && from.written) {

@@ -35,8 +35,7 @@ static void allow_raw(const hone_kv_quant *p, const record_layout *layout, const
         within = slot % p->page_size;
         for (int32_t tile = 0; tile < record_tiles(layout); tile++) {
             allow_raw_tile(r->after[2], expected,
-                           page + record_data_offset(layout, within) +
-                               (int64_t)tile * layout->tile,
+                           page + record_data_offset(layout, within) + (int64_t)tile * layout->tile,
                            page + record_scale_offset(layout, within, tile), layout->tile);
         }
     }
@@ -68,8 +67,8 @@ static void compare_counter(const verify_request *r, size_t operand, uint64_t ex
 
     memcpy(&got, r->after[operand], sizeof got);
     if (got != expected) {
-        verify_fail(out, "%s: got %" PRIu64 ", expected %" PRIu64,
-                    r->before->operand[operand].name, got, expected);
+        verify_fail(out, "%s: got %" PRIu64 ", expected %" PRIu64, r->before->operand[operand].name,
+                    got, expected);
     }
 }
 

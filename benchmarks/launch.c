@@ -75,10 +75,10 @@ static double time_launches(const hone_choice *choice, uint64_t step)
         return -1;
     }
     for (size_t i = 0; i < len; i++) {
-        args[i] = (hone_arg){(uint64_t)(i + 1) << 36, o[i].bytes};
+        args[i] = (hone_arg){(uint64_t)(i + 1) << 36, o[i].bytes, 0};
     }
     if (choice->workspace_bytes > 0) {
-        args[len] = (hone_arg){(uint64_t)(len + 1) << 36, choice->workspace_bytes};
+        args[len] = (hone_arg){(uint64_t)(len + 1) << 36, choice->workspace_bytes, 0};
         len++;
     }
     for (int round = 0; round < ROUNDS; round++) {

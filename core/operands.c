@@ -168,14 +168,14 @@ static size_t operands_kv_gather(const hone_kv_gather *p, hone_operand *out)
     uint64_t tokens = (uint64_t)p->tokens;
 
     record_layout_of(&p->record, p->page_size, &layout, NULL); /* checked before: cannot fail */
-    const uint64_t row = (uint64_t)(raw ? layout.data_bytes + layout.tail_bytes
-                                        : 2 * layout.input_dims);
+    const uint64_t row =
+        (uint64_t)(raw ? layout.data_bytes + layout.tail_bytes : 2 * layout.input_dims);
     const uint64_t starts = (uint64_t)p->sequences + 1; /* below 2^31 */
     out[0] = (hone_operand){"cache", HONE_DTYPE_NONE, READ,
                             cache_bytes(p->pages, p->page_stride, &layout)};
-    out[1] = (hone_operand){
-        "index", HONE_DTYPE_NONE, READ,
-        table ? product((uint64_t)p->sequences, (uint64_t)p->table_pages, 4) : product(tokens, 8, 1)};
+    out[1] = (hone_operand){"index", HONE_DTYPE_NONE, READ,
+                            table ? product((uint64_t)p->sequences, (uint64_t)p->table_pages, 4)
+                                  : product(tokens, 8, 1)};
     out[2] = (hone_operand){"starts", HONE_DTYPE_NONE, READ, table ? starts * 4 : 0};
     out[3] = (hone_operand){"out", raw ? HONE_DTYPE_NONE : HONE_DTYPE_BF16, WRITTEN,
                             product(tokens, row, 1)};

@@ -25,27 +25,18 @@ static const char *const scale_layout_names[] = {
     [HONE_SCALES_PACKED] = "packed",
 };
 static const char *const rule_names[] = {
-    [HONE_RULE_POW2_AMAX] = "pow2_amax",
-    [HONE_RULE_RAW_AMAX] = "raw_amax",
-    [HONE_RULE_POW2_SCALE] = "pow2_scale",
-    [HONE_RULE_RAW_TINY] = "raw_tiny",
-    [HONE_RULE_POW2_TINY] = "pow2_tiny",
-    [HONE_RULE_E4M3_NEAR] = "e4m3_near",
-    [HONE_RULE_E4M3_UP] = "e4m3_up",
-    [HONE_RULE_TENSOR] = "tensor",
+    [HONE_RULE_POW2_AMAX] = "pow2_amax",   [HONE_RULE_RAW_AMAX] = "raw_amax",
+    [HONE_RULE_POW2_SCALE] = "pow2_scale", [HONE_RULE_RAW_TINY] = "raw_tiny",
+    [HONE_RULE_POW2_TINY] = "pow2_tiny",   [HONE_RULE_E4M3_NEAR] = "e4m3_near",
+    [HONE_RULE_E4M3_UP] = "e4m3_up",       [HONE_RULE_TENSOR] = "tensor",
     [HONE_RULE_UNSCALED] = "unscaled",
 };
 static const char *const format_names[] = {
-    [HONE_KV_INDEX_FP8_132] = "index_132",
-    [HONE_KV_MLA_FP8_656] = "v32_656",
-    [HONE_KV_MLA_FP8_528] = "v41_528",
-    [HONE_KV_MLA_FP8_584] = "v4_584",
-    [HONE_KV_MLA_FP4_288] = "v41_288",
-    [HONE_KV_INDEX_FP4_68] = "index_68",
-    [HONE_KV_MLA_NVFP4_352] = "nvfp4_352",
-    [HONE_KV_MLA_FP8_576] = "fp8_576",
-    [HONE_KV_MLA_BF16_1152] = "bf16_1152",
-    [HONE_KV_MLA_BF16_1024] = "bf16_1024",
+    [HONE_KV_INDEX_FP8_132] = "index_132", [HONE_KV_MLA_FP8_656] = "v32_656",
+    [HONE_KV_MLA_FP8_528] = "v41_528",     [HONE_KV_MLA_FP8_584] = "v4_584",
+    [HONE_KV_MLA_FP4_288] = "v41_288",     [HONE_KV_INDEX_FP4_68] = "index_68",
+    [HONE_KV_MLA_NVFP4_352] = "nvfp4_352", [HONE_KV_MLA_FP8_576] = "fp8_576",
+    [HONE_KV_MLA_BF16_1152] = "bf16_1152", [HONE_KV_MLA_BF16_1024] = "bf16_1024",
 };
 static const char *const activation_names[] = {
     [HONE_ACTIVATION_PLAIN] = "plain",
@@ -64,8 +55,7 @@ static const char *const page_layout_names[] = {
 };
 
 static const char *const gather_to_names[] = {
-    [HONE_GATHER_RAW] = "raw",
-    [HONE_GATHER_BF16] = "bf16", /* the same number as the dtype's */
+    [HONE_GATHER_RAW] = "raw", [HONE_GATHER_BF16] = "bf16", /* the same number as the dtype's */
 };
 _Static_assert(HONE_GATHER_BF16 == (int)HONE_DTYPE_BF16, "one name means one number in formulas");
 static const char *const gather_by_names[] = {

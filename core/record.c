@@ -21,9 +21,9 @@
 #define BF16 HONE_DTYPE_BF16
 #define NONE HONE_DTYPE_NONE
 
-/* `unit`: readers address rows of pages by TMA, so that a page's stride must be whole rows (kernels.md
- * 4.3 to 4.5); 0: of a row of the page, whatever its layout. `pad`: zero bytes behind a token's
- * scales. `behind`: the tail lies behind the scales, not before them. */
+/* `unit`: readers address rows of pages by TMA, so that a page's stride must be whole rows
+ * (kernels.md 4.3 to 4.5); 0: of a row of the page, whatever its layout. `pad`: zero bytes behind a
+ * token's scales. `behind`: the tail lies behind the scales, not before them. */
 typedef struct format {
     int32_t dims, element, tile, scale, pad;
     int32_t tail, tail_dims;
@@ -111,9 +111,7 @@ static void place(const format *f, bool split, int32_t page_size, record_layout 
 
     l->row_bytes = split ? row : l->token_bytes;
     l->scales_row = split ? l->scales_bytes : l->token_bytes;
-    l->scales_at = split         ? (int64_t)page_size * row
-                   : f->behind ? l->data_bytes
-                               : row;
+    l->scales_at = split ? (int64_t)page_size * row : f->behind ? l->data_bytes : row;
     l->tail_at = l->tail_bytes == 0 ? -1
                  : f->behind        ? l->data_bytes + l->scales_bytes
                                     : l->data_bytes;

@@ -69,8 +69,10 @@ hone_status hone_record_match(uint64_t written, uint64_t read, hone_error *error
         const char *name;
         bool differs;
     } parts[] = {
-        {"record_format", a.format != b.format},    {"record_layout", a.layout != b.layout},
-        {"record_rule", a.rule != b.rule},          {"record_version", a.version != b.version},
+        {"record_format", a.format != b.format},
+        {"record_layout", a.layout != b.layout},
+        {"record_rule", a.rule != b.rule},
+        {"record_version", a.version != b.version},
         {"page_size", page_size_of(written) != page_size_of(read)},
     };
     char first[64], second[64], names[80] = "";

@@ -153,16 +153,16 @@ typedef enum hone_batch_layout {
 
 /* A KV-cache format as an identity. Reader and writer must name the same one. */
 typedef enum hone_kv_format {
-    HONE_KV_INDEX_FP8_132 = 1, /* 128 e4m3 + 1 f32 a token */
-    HONE_KV_MLA_FP8_656 = 2,   /* V3.2: 512 e4m3 + 4 f32 + 64 bf16 */
-    HONE_KV_MLA_FP8_528 = 3,   /* V4.1: 512 e4m3 + 16 ue8m0 */
-    HONE_KV_MLA_FP8_584 = 4,   /* V4: 448 e4m3 + 64 bf16 + 7 ue8m0 + 1 zero byte */
-    HONE_KV_MLA_FP4_288 = 5,   /* V4.1: 512 e2m1 + 32 e4m3 scales */
-    HONE_KV_INDEX_FP4_68 = 6,  /* 128 e2m1 + 4 ue8m0 */
-    HONE_KV_MLA_NVFP4_352 = 7, /* 512 e2m1 + 64 e4m3 without a scale + 32 e4m3 scales, scale s at
-                                  byte 8 * (s % 4) + s / 4 of them */
-    HONE_KV_MLA_FP8_576 = 8,   /* 576 e4m3 under one scale outside */
-    HONE_KV_MLA_BF16_1152 = 9, /* 576 bf16 */
+    HONE_KV_INDEX_FP8_132 = 1,  /* 128 e4m3 + 1 f32 a token */
+    HONE_KV_MLA_FP8_656 = 2,    /* V3.2: 512 e4m3 + 4 f32 + 64 bf16 */
+    HONE_KV_MLA_FP8_528 = 3,    /* V4.1: 512 e4m3 + 16 ue8m0 */
+    HONE_KV_MLA_FP8_584 = 4,    /* V4: 448 e4m3 + 64 bf16 + 7 ue8m0 + 1 zero byte */
+    HONE_KV_MLA_FP4_288 = 5,    /* V4.1: 512 e2m1 + 32 e4m3 scales */
+    HONE_KV_INDEX_FP4_68 = 6,   /* 128 e2m1 + 4 ue8m0 */
+    HONE_KV_MLA_NVFP4_352 = 7,  /* 512 e2m1 + 64 e4m3 without a scale + 32 e4m3 scales, scale s at
+                                   byte 8 * (s % 4) + s / 4 of them */
+    HONE_KV_MLA_FP8_576 = 8,    /* 576 e4m3 under one scale outside */
+    HONE_KV_MLA_BF16_1152 = 9,  /* 576 bf16 */
     HONE_KV_MLA_BF16_1024 = 10, /* 512 bf16 */
 } hone_kv_format;
 
@@ -180,7 +180,8 @@ typedef enum hone_gather_to {
 
 typedef enum hone_gather_by {
     HONE_GATHER_SLOTS = 1, /* a slot for each row */
-    HONE_GATHER_TABLE = 2, /* the pages of sequences, whose tokens are the rows, one after another */
+    HONE_GATHER_TABLE =
+        2, /* the pages of sequences, whose tokens are the rows, one after another */
 } hone_gather_by;
 
 typedef struct hone_record {
@@ -263,10 +264,11 @@ typedef struct hone_weight_quant {
  * NaN and counts every element. */
 typedef struct hone_kv_quant {
     int64_t tokens;
-    int64_t pages;       /* pages of the cache */
-    int64_t page_stride; /* bytes from page to page; >= page bytes, a multiple as the record wants */
-    int32_t page_size;   /* tokens in a page: 32, 64, 128, 256 */
-    int32_t in;          /* hone_dtype: bf16 */
+    int64_t pages; /* pages of the cache */
+    int64_t
+        page_stride;   /* bytes from page to page; >= page bytes, a multiple as the record wants */
+    int32_t page_size; /* tokens in a page: 32, 64, 128, 256 */
+    int32_t in;        /* hone_dtype: bf16 */
     hone_record record;
     int32_t align;
 } hone_kv_quant;
@@ -354,8 +356,8 @@ HONE_API hone_status hone_problem_check(const hone_problem *problem, hone_error 
 
 /* A number for a record in pages of `page_size` tokens, the same in every process and version of
  * hone: two caches whose bytes mean different things have different ids. Whoever writes a cache
- * keeps its id with it; hone_arg.record hands it to a launch. Never 0. HONE_BAD_PROBLEM for a record
- * that does not exist. Thread-safe. */
+ * keeps its id with it; hone_arg.record hands it to a launch. Never 0. HONE_BAD_PROBLEM for a
+ * record that does not exist. Thread-safe. */
 HONE_API hone_status hone_record_id(const hone_record *record, int32_t page_size, uint64_t *id,
                                     hone_error *error);
 

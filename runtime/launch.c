@@ -87,8 +87,7 @@ static hone_status check_overlaps(const launch_call *c, const hone_arg *args, si
 }
 
 /* A cache is read and written as the record that it was begun with. */
-static hone_status check_record(const hone_problem *problem, const hone_arg *arg,
-                                hone_error *error)
+static hone_status check_record(const hone_problem *problem, const hone_arg *arg, hone_error *error)
 {
     hone_status status = HONE_OK;
     const hone_kv_quant *quant = &problem->as.kv_quant;

@@ -3,8 +3,8 @@
 //
 // What comes in is twice the number. Adding 2^m * e, where e is the power of two below it (2 at
 // least) and m puts the sum's last place at e / 2, rounds it to e2m1's own step; what the sum's
-// mantissa then counts, and twice the exponent field of e, make the code: of 2, 4 and 8 the latter is
-// 0, 2 and 4 modulo 8.
+// mantissa then counts, and twice the exponent field of e, make the code: of 2, 4 and 8 the latter
+// is 0, 2 and 4 modulo 8.
 #pragma once
 #include "device/types.cuh"
 
@@ -84,7 +84,8 @@ template <typename Pairs, bool Clamp> __device__ __forceinline__ u32 e2m1_pair(u
 }
 
 // Eight codes of four pairs, the first in the lowest nibble.
-template <typename Pairs, bool Clamp> __device__ __forceinline__ u32 e2m1x8_from(const u32 (&pair)[4])
+template <typename Pairs, bool Clamp>
+__device__ __forceinline__ u32 e2m1x8_from(const u32 (&pair)[4])
 {
     u32 half[2];
 #pragma unroll

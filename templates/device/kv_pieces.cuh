@@ -70,7 +70,7 @@ template <int Elements, int Pieces> struct RowPart {
     {
 #pragma unroll
         for (int r = 0; r < Pieces; r++) {
-            copy_bytes<Elements * 2, Align < 2 ? 2 : Align>(pair[r], own + r * stride);
+            copy_bytes < Elements * 2, Align<2 ? 2 : Align>(pair[r], own + r * stride);
         }
     }
 

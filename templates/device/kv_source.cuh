@@ -4,8 +4,8 @@
 
 // What the rows of a gather are told by.
 struct GatherIndex {
-    const void *__restrict__ index;  // i64 slots, or i32 pages [sequences, table_pages]
-    const i32 *__restrict__ starts;  // of sequences, one more than there are
+    const void *__restrict__ index; // i64 slots, or i32 pages [sequences, table_pages]
+    const i32 *__restrict__ starts; // of sequences, one more than there are
     i64 sequences, table_pages, pages;
 };
 
@@ -45,7 +45,8 @@ __device__ __forceinline__ GatherSource source_of(const GatherIndex &g, i64 row,
         }
         at = row - g.starts[s];
         const i64 i = at >> page_shift;
-        page = i < g.table_pages ? static_cast<const i32 *>(g.index)[s * g.table_pages + i] : g.pages;
+        page =
+            i < g.table_pages ? static_cast<const i32 *>(g.index)[s * g.table_pages + i] : g.pages;
     } else {
         at = static_cast<const i64 *>(g.index)[row];
         page = at < 0 ? -1 : at >> page_shift;

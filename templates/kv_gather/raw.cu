@@ -1,5 +1,5 @@
-// raw.cu - read tokens out of a paged KV cache as they are: data and tail into rows of `out`, scales
-// into rows of `scales`. Also the values of caches of bf16.
+// raw.cu - read tokens out of a paged KV cache as they are: data and tail into rows of `out`,
+// scales into rows of `scales`. Also the values of caches of bf16.
 //
 // A lane moves `pieces` pieces of 16 bytes. A row without a token is zeros; a row of no sequence is
 // not written (device/kv_source.cuh). Domains, launch and page layouts: raw.yaml.
@@ -23,7 +23,8 @@ template <Config C> struct Work {
 
     static_assert(kThreads * 16 * C.pieces == C.bytes, "pieces: a token is whole lanes of them");
     static_assert(C.head % 16 == 0, "head: whole pieces");
-    static_assert(kScalePieces <= kThreads, "pieces: a token has a thread for each piece of scales");
+    static_assert(kScalePieces <= kThreads,
+                  "pieces: a token has a thread for each piece of scales");
     static_assert(C.tokens * kThreads <= 1024, "tokens: at most 1024 threads");
 };
 

@@ -1,9 +1,9 @@
 // values.cu - read tokens out of a paged KV cache as bf16: code times scale in fp32, rounded once.
 //
 // A lane makes `pieces` pieces of eight elements, piece r of lane l being the row's piece
-// r * lanes + l; codes come in wide loads and change lanes (device/kv_values.cuh). A tail of bf16 is
-// copied, one of e4m3 decoded. A row without a token is zeros; a row of no sequence is not written
-// (device/kv_source.cuh). Domains, launch and page layouts: values.yaml.
+// r * lanes + l; codes come in wide loads and change lanes (device/kv_values.cuh). A tail of bf16
+// is copied, one of e4m3 decoded. A row without a token is zeros; a row of no sequence is not
+// written (device/kv_source.cuh). Domains, launch and page layouts: values.yaml.
 #include "device/kv_source.cuh"
 #include "device/kv_values.cuh"
 
@@ -29,7 +29,8 @@ template <Config C> struct Work {
     static_assert(C.pieces * kWords <= 4, "pieces: a lane's codes are one load");
     static_assert(C.tokens * kThreads % 32 == 0 && C.tokens * kThreads <= 1024,
                   "tokens: whole warps, at most 1024 threads");
-    static_assert(kTailPieces <= kThreads, "pieces: a token has a thread for each piece of its tail");
+    static_assert(kTailPieces <= kThreads,
+                  "pieces: a token has a thread for each piece of its tail");
 };
 
 template <int Align>
@@ -84,8 +85,8 @@ __global__ void __launch_bounds__(C.tokens *Work<C>::kThreads)
         from = source_of<C.table>(g, row, page_shift, thread == 0, dropped);
     }
     const bool live = from.page >= 0;
-    const u8 *const page = cache + from.page * page_stride,
-                    *const data = page + from.within * row_bytes;
+    const u8 *const page = cache + from.page * page_stride, *const data =
+                                                                page + from.within * row_bytes;
     float scale[C.pieces] = {};
     if (live) {
 #pragma unroll

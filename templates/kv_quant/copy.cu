@@ -1,8 +1,8 @@
 // copy.cu - put `tokens` bf16 rows, as they are, into their slots of a paged KV cache: 1152 and
 // 1024 B a token.
 //
-// A lane moves `pieces` pieces of eight elements; slots are as in tokens.cu. What a row holds is not
-// looked at. Domains and launch: copy.yaml.
+// A lane moves `pieces` pieces of eight elements; slots are as in tokens.cu. What a row holds is
+// not looked at. Domains and launch: copy.yaml.
 #include "device/kv_page.cuh"
 #include "device/vector.cuh"
 
@@ -44,7 +44,7 @@ __global__ void __launch_bounds__(C.tokens *Work<C>::kThreads)
     uint4 piece[C.pieces];
 #pragma unroll
     for (int r = 0; r < C.pieces; r++) {
-        copy_bytes<16, C.align < 2 ? 2 : C.align>(&piece[r], from + r * W::kThreads * 16);
+        copy_bytes < 16, C.align<2 ? 2 : C.align>(&piece[r], from + r * W::kThreads * 16);
     }
 #pragma unroll
     for (int r = 0; r < C.pieces; r++) {

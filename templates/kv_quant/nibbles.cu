@@ -4,8 +4,8 @@
 // A lane holds `pieces` pieces of eight elements (device/kv_pieces.cuh). Slots are as in tokens.cu.
 // A tile that has a NaN or an infinity gets a scale of NaN and codes of zero, since e2m1 has
 // neither. The last `tail` elements of a row become e4m3 without a scale. NaN and infinity are
-// counted in `nonfinite`. Codes and scales equal core/numfmt.h's, byte for byte. Domains, launch and
-// page layouts: nibbles.yaml.
+// counted in `nonfinite`. Codes and scales equal core/numfmt.h's, byte for byte. Domains, launch
+// and page layouts: nibbles.yaml.
 #include "device/e2m1_codes.cuh"
 #include "device/kv_page.cuh"
 #include "device/kv_pieces.cuh"
@@ -37,7 +37,8 @@ template <Config C> struct Work {
                   "pieces: a row is whole blocks of them");
     static_assert(C.tokens * kThreads % 32 == 0 && C.tokens * kThreads <= 1024,
                   "tokens: whole warps, at most 1024 threads");
-    static_assert(kTailPieces <= kThreads, "pieces: a token has a thread for each piece of its tail");
+    static_assert(kTailPieces <= kThreads,
+                  "pieces: a token has a thread for each piece of its tail");
 };
 
 // A scale as the cache holds it, and what elements are multiplied by to be twice their quotient,
@@ -166,7 +167,8 @@ __global__ void __launch_bounds__(C.tokens *Work<C>::kThreads)
         return; // only now: every lane has taken part in maxima and exchanges
     }
     const i32 within = within_page(slot, page_shift);
-    u8 *const data = page + within * row_bytes, *const scales = page + scales_at + within * scales_row;
+    u8 *const data = page + within * row_bytes, *const scales =
+                                                    page + scales_at + within * scales_row;
     store_run<W::kBlock, C.align>(data + block / 2, lane, 0, code);
     if (lane % W::kLanes == 0) {
 #pragma unroll

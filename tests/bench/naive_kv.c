@@ -51,8 +51,7 @@ static void offsets(const hone_record *r, const map *m, int64_t page_size, naive
         return;
     }
     at[0] = split ? (m->data + m->tail) * t : m->token * t;
-    at[1] = split ? (m->data + m->tail) * page_size + m->scales * t
-                  : at[0] + m->data + m->tail;
+    at[1] = split ? (m->data + m->tail) * page_size + m->scales * t : at[0] + m->data + m->tail;
     at[2] = at[0] + m->data;
 }
 
@@ -263,8 +262,7 @@ static double scale_of(const hone_kv_gather *p, const inputs *in, const map *m,
     }
     if (m->data * 2 == m->dims && m->tile == 16) {
         bool permuted = p->record.format == HONE_KV_MLA_NVFP4_352;
-        return (double)numfmt_e4m3_decode(
-            scales[permuted ? 8 * (tile & 3) + (tile >> 2) : tile]);
+        return (double)numfmt_e4m3_decode(scales[permuted ? 8 * (tile & 3) + (tile >> 2) : tile]);
     }
     if (m->tile == 128) {
         memcpy(&wide, scales + 4 * tile, sizeof wide);
@@ -295,7 +293,8 @@ static void values(const hone_kv_gather *p, const inputs *in, const map *m, cons
         memcpy(to + 2 * dims, page + at[2], 128);
     }
     for (int64_t i = 0; m->tail == 64 && i < 64; i++) {
-        numfmt_encode(HONE_DTYPE_BF16, to, (uint64_t)(dims + i), numfmt_e4m3_decode(page[at[2] + i]));
+        numfmt_encode(HONE_DTYPE_BF16, to, (uint64_t)(dims + i),
+                      numfmt_e4m3_decode(page[at[2] + i]));
     }
 }
 

@@ -211,7 +211,8 @@ START_TEST(slots_outside_are_skipped_or_counted)
     memcpy(in.image[1], slots, sizeof slots);
     cache = malloc(in.operand[2].bytes);
     memset(cache, 0xa5, in.operand[2].bytes);
-    ck_assert_int_eq(reference_kv_quant(&problem.as.kv_quant, &in, cache, &dropped, &nonfinite, NULL), HONE_OK);
+    ck_assert_int_eq(
+        reference_kv_quant(&problem.as.kv_quant, &in, cache, &dropped, &nonfinite, NULL), HONE_OK);
     ck_assert_uint_eq(dropped, 1);
     for (uint64_t i = 0; i < in.operand[2].bytes; i++) {
         uint64_t within = i % 8448;
@@ -249,7 +250,8 @@ START_TEST(a_padded_page_stride_leaves_the_padding)
     }
     cache = malloc(in.operand[2].bytes);
     memset(cache, 0xa5, in.operand[2].bytes);
-    ck_assert_int_eq(reference_kv_quant(&problem.as.kv_quant, &in, cache, &dropped, &nonfinite, NULL), HONE_OK);
+    ck_assert_int_eq(
+        reference_kv_quant(&problem.as.kv_quant, &in, cache, &dropped, &nonfinite, NULL), HONE_OK);
     for (uint64_t i = 0; i < 3 * 38400; i++) {
         ck_assert_uint_eq(cache[i], 0xa5);
     }

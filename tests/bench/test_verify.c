@@ -48,11 +48,10 @@
 /* Fewer tokens than a corner needs: none is dropped. */
 #define KV_IN_RANGE "kv_quant:tokens=7,pages=3,record=nvfp4_352-interleaved-e4m3_up"
 
-#define SLOTS "by=slots,"
-#define TABLE "by=table,sequences=4,table_pages=1,"
-#define RAW   "to=raw,by=table,sequences=7,table_pages=2,"
-#define GATHER(how, record)                                                                        \
-    "kv_gather:tokens=40,pages=3,page_size=32," how "record=" record
+#define SLOTS               "by=slots,"
+#define TABLE               "by=table,sequences=4,table_pages=1,"
+#define RAW                 "to=raw,by=table,sequences=7,table_pages=2,"
+#define GATHER(how, record) "kv_gather:tokens=40,pages=3,page_size=32," how "record=" record
 
 /* `has` is a part of the reason; NULL where the output is right. */
 static const struct {

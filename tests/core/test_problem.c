@@ -79,7 +79,7 @@ START_TEST(every_field_changed_alone_changes_the_key)
         ck_assert_msg(!same_key(&p, &q), "%s", fields[i].name);
     }
     hone_problem q = p;
-    q.op = p.op % 4 + 1;
+    q.op = p.op % 3 + 1;
     ck_assert(!same_key(&p, &q));
     q = p;
     ck_assert(same_key(&p, &q));
@@ -284,8 +284,8 @@ static const struct {
     {"kv_quant:tokens=1,pages=1,record=fp8_576-flat-raw_amax", HONE_BAD_PROBLEM, "made by tensor"},
     {"kv_quant:tokens=1,pages=1,record=bf16_1024-split-unscaled", HONE_BAD_PROBLEM, "are flat"},
     {"act_quant:m=1,k=128,rule=tensor", HONE_BAD_PROBLEM, "rule"},
-    {"kv_gather:tokens=1,pages=1,record=v4_584-split-pow2_amax,page_stride=37376",
-     HONE_BAD_PROBLEM, "multiple of 576"},
+    {"kv_gather:tokens=1,pages=1,record=v4_584-split-pow2_amax,page_stride=37376", HONE_BAD_PROBLEM,
+     "multiple of 576"},
     {"kv_gather:tokens=1,pages=1,record=index_132-split-raw_amax,sequences=2", HONE_BAD_PROBLEM,
      "by=table"},
     {"kv_gather:tokens=1,pages=1,record=index_132-split-raw_amax,to=f32", HONE_BAD_TEXT, "to=f32"},
@@ -468,7 +468,7 @@ START_TEST(hostile_text_and_keys_never_crash)
         hone_problem_parse(text, &p, &e);
         size_t key_len = (size_t)rand() % sizeof key;
         for (size_t i = 0; i < key_len; i++) {
-            key[i] = (uint8_t)(i == 0 ? 1 : i < 5 ? (i == 1 ? rand() % 5 : 0) : rand());
+            key[i] = (uint8_t)(i == 0 ? 1 : i < 5 ? (i == 1 ? rand() % 7 : 0) : rand());
         }
         problem_from_key(key, rand() % 2 ? key_len : 97, &p, &e);
     }

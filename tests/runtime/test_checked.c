@@ -42,7 +42,7 @@ static void open_memory(memory *m, device *d, const char *text, uint64_t most)
         const uint64_t bytes = m->operands[i].bytes < most ? m->operands[i].bytes : most;
         CUdeviceptr address = 0;
         ck_assert_int_eq(d->driver->cuMemAlloc(&address, bytes + 16), CUDA_SUCCESS);
-        m->args[i] = (hone_arg){address, m->operands[i].bytes};
+        m->args[i] = (hone_arg){address, m->operands[i].bytes, 0};
     }
 }
 
@@ -316,7 +316,7 @@ static hone_status launch(const hone_runtime *rt, const memory *m)
     if (needed) {
         ck_assert_int_eq(m->d->driver->cuMemAlloc(&workspace, choice.workspace_bytes),
                          CUDA_SUCCESS);
-        args[m->len] = (hone_arg){workspace, choice.workspace_bytes};
+        args[m->len] = (hone_arg){workspace, choice.workspace_bytes, 0};
     }
     memset(&e, 0, sizeof e);
     const hone_status status = hone_launch(&choice, args, m->len + needed, NULL, &e);

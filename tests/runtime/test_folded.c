@@ -45,13 +45,13 @@ static void run(const hone_problem *problem, void *const *images)
     ck_assert_int_eq(hone_operands(problem, o, &len, &e), HONE_OK);
     ck_assert_msg(hone_lookup(rt, problem, &choice, &e) == HONE_OK, "%s", e.message);
     for (size_t i = 0; i < len; i++) {
-        args[i] = (hone_arg){put(images[i], o[i].bytes), o[i].bytes};
+        args[i] = (hone_arg){put(images[i], o[i].bytes), o[i].bytes, 0};
     }
     const bool workspace = choice.workspace_bytes > 0;
     if (workspace) {
         CUdeviceptr address = 0;
         ck_assert_int_eq(d->cuMemAlloc(&address, choice.workspace_bytes), CUDA_SUCCESS);
-        args[len] = (hone_arg){address, choice.workspace_bytes};
+        args[len] = (hone_arg){address, choice.workspace_bytes, 0};
     }
     ck_assert_msg(hone_launch(&choice, args, len + workspace, NULL, &e) == HONE_OK, "%s",
                   e.message);
