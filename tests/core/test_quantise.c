@@ -195,6 +195,110 @@ START_TEST(nibbles_are_packed_lowest_first_under_a_scale_of_a_sixth)
 }
 END_TEST
 
+/* kernels.md App. B: bytes of MXFP4 scales under the reference's floor of 6 * 2^-126, and with 1e-4
+ * under amax. */
+static const struct {
+    float amax;
+    int tiny, floored;
+} sixths[] = {
+    {0, 1, 112},   {1e-4f, 112, 112},         {0.5f, 124, 124}, {1, 125, 125},   {3, 126, 126},
+    {6, 127, 127}, {0x1.800002p2f, 128, 128}, {7, 128, 128},    {100, 132, 132},
+};
+
+START_TEST(scales_of_nibbles_are_the_golden_bytes)
+{
+    const float amax = sixths[_i].amax;
+
+    ck_assert_double_eq((double)numfmt_scale(amax, HONE_RULE_POW2_TINY, HONE_DTYPE_E2M1),
+                        ldexp(1, sixths[_i].tiny - 127));
+    ck_assert_double_eq((double)numfmt_scale(amax, HONE_RULE_POW2_AMAX, HONE_DTYPE_E2M1),
+                        ldexp(1, sixths[_i].floored - 127));
+}
+END_TEST
+
+/* kernels.md 4.5, 4.7: the nearest e4m3, ties to the even code, or the next above. */
+static const struct {
+    float amax, near, up;
+} e4m3s[] = {
+    {0, 0x1p-9f, 0x1p-9f},
+    {6 * 0x1p-9f, 0x1p-9f, 0x1p-9f},
+    {9 * 0x1p-9f, 0x1p-8f, 0x1p-8f},
+    {6, 1, 1},
+    {7, 1.125f, 1.25f},
+    {6.375f, 1, 1.125f},    /* a tie */
+    {7.125f, 1.25f, 1.25f}, /* another */
+    {2688, 448, 448},
+    {1e30f, 448, 448},
+};
+
+START_TEST(scales_that_are_e4m3_are_nearest_or_not_below)
+{
+    const float amax = e4m3s[_i].amax;
+
+    ck_assert_double_eq((double)numfmt_scale(amax, HONE_RULE_E4M3_NEAR, HONE_DTYPE_E2M1),
+                        (double)e4m3s[_i].near);
+    ck_assert_double_eq((double)numfmt_scale(amax, HONE_RULE_E4M3_UP, HONE_DTYPE_E2M1),
+                        (double)e4m3s[_i].up);
+}
+END_TEST
+
+/* Of every bf16: a kernel's product with a rounded sixth gives the scale that the quotient gives.
+ */
+START_TEST(a_rounded_sixth_serves_as_well)
+{
+    const float sixth = 1.0f / 6.0f;
+
+    for (uint32_t bits = 0; bits < 0x7f80; bits++) {
+        const float amax = numfmt_bf16_decode((uint16_t)bits);
+        const float bounded = fminf(fmaxf(amax * sixth, 0x1p-9f), 448.0f);
+        ck_assert_uint_eq(numfmt_e4m3_encode(bounded),
+                          numfmt_e4m3_encode(fminf(fmaxf(amax / 6.0f, 0x1p-9f), 448.0f)));
+        const float s = numfmt_e4m3_decode(numfmt_e4m3_encode(bounded));
+        ck_assert((s < bounded) == (s < fminf(fmaxf(amax / 6.0f, 0x1p-9f), 448.0f)));
+    }
+}
+END_TEST
+
+/* Under each e4m3 scale and of every bf16: a product with the reciprocal that is rounded to f16, as
+ * kernels make it, has the code of the quotient. The fp32 product alone has not: 1.25 * 120 is a
+ * tie that 1 / 120 misses. */
+START_TEST(a_product_in_f16_has_the_quotients_code)
+{
+    for (uint8_t scale = 1; scale < 0x7f; scale++) {
+        const float s = numfmt_e4m3_decode(scale), inverse = 1.0f / s;
+        for (uint32_t bits = 0; bits < 0x7f80; bits++) {
+            const float x = numfmt_bf16_decode((uint16_t)bits);
+            const float half = numfmt_f16_decode(numfmt_f16_encode(x * inverse));
+            if (numfmt_e2m1_encode(half) != numfmt_e2m1_encode(x / s)) {
+                ck_abort_msg("%g / %g", (double)x, (double)s);
+            }
+        }
+    }
+    ck_assert_uint_eq(numfmt_e2m1_encode(150.0f / 120.0f), 2);
+    ck_assert_uint_eq(numfmt_e2m1_encode(150.0f * (1.0f / 120.0f)), 3);
+}
+END_TEST
+
+START_TEST(a_nan_or_infinity_spoils_its_nibbles)
+{
+    static const float specials[] = {NAN, INFINITY, -INFINITY};
+    static const hone_scale_rule nibble_rules[] = {HONE_RULE_POW2_AMAX, HONE_RULE_POW2_TINY,
+                                                   HONE_RULE_E4M3_NEAR, HONE_RULE_E4M3_UP};
+
+    for (size_t i = 0; i < ARRAY_LEN(specials) * ARRAY_LEN(nibble_rules); i++) {
+        float x[16] = {1, 2, specials[i % 3], -4};
+        uint8_t q[9], code = 0;
+        memset(q, 0xee, sizeof q);
+        ck_assert(isnan(numfmt_quantise(x, 16, nibble_rules[i / 3], HONE_DTYPE_E2M1, q, &code)));
+        ck_assert_uint_eq(code, 0xff);
+        for (size_t j = 0; j < 8; j++) {
+            ck_assert_uint_eq(q[j], 0);
+        }
+        ck_assert_uint_eq(q[8], 0xee);
+    }
+}
+END_TEST
+
 int main(void)
 {
     TCase *tests = tcase_create("quantise");
@@ -211,5 +315,11 @@ int main(void)
     tcase_add_loop_test(tests, a_nan_or_infinity_keeps_its_place_and_spoils_no_scale, 0, all);
     tcase_add_loop_test(tests, random_groups_come_back_within_half_a_step, 0, all);
     tcase_add_test(tests, nibbles_are_packed_lowest_first_under_a_scale_of_a_sixth);
+    tcase_add_loop_test(tests, scales_of_nibbles_are_the_golden_bytes, 0, (int)ARRAY_LEN(sixths));
+    tcase_add_loop_test(tests, scales_that_are_e4m3_are_nearest_or_not_below, 0,
+                        (int)ARRAY_LEN(e4m3s));
+    tcase_add_test(tests, a_rounded_sixth_serves_as_well);
+    tcase_add_test(tests, a_product_in_f16_has_the_quotients_code);
+    tcase_add_test(tests, a_nan_or_infinity_spoils_its_nibbles);
     return suite_run("core/quantise", tests);
 }
