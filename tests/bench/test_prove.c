@@ -147,6 +147,7 @@ static const struct {
     {"NaN counts as the largest, in a cache", CACHE, "finite.maxima(maxima);", "", NULL},
     {"NaN in a cache is not counted", CACHE, "atomicAdd(nonfinite, u64(count));", "", NULL},
     {"a NaN spoils its lane alone", FP4_CACHE, "lanes_larger<W::kLanes>(maxima);", "", NULL},
+    {"an infinity is a number", FP4_CACHE, "amax >= 0x7f800000u", "amax > 0x7f800000u", NULL},
     {"a scale of zero is taken", SINGLE, "d.usable ? four : 0x7f7f7f7fu", "four", NULL},
     {"rows of bf16 end early", COPY, "r < C.pieces; r++) {\n        copy_bytes<16, C.align>(to",
      "r < C.pieces && thread > 0; r++) {\n        copy_bytes<16, C.align>(to", NULL},
