@@ -45,8 +45,8 @@ typedef struct inputs {
  * starts as 0xa5 bytes, counters as INPUTS_COUNTER. kv_gather's cache holds any code, its slots are
  * kv_quant's, its tables pages in any order with some that are none and some past the cache. An
  * act_quant's rows leave some out: all, none and a part of an expert's, a quarter of listed ones.
- * HONE_NO_MEMORY, HONE_OVERFLOW, HONE_UNSUPPORTED for operands that are neither e4m3 nor e2m1. Caller
- * frees with inputs_free. */
+ * HONE_NO_MEMORY, HONE_OVERFLOW, HONE_UNSUPPORTED for operands that are neither e4m3 nor e2m1.
+ * Caller frees with inputs_free. */
 hone_status inputs_make(const hone_problem *problem, inputs_kind kind, uint64_t seed, inputs *out,
                         hone_error *error);
 void inputs_free(inputs *in); /* NULL is fine; leaves it empty */

@@ -259,9 +259,10 @@ typedef struct hone_weight_quant {
 /* Quantise `tokens` rows and insert them into a paged cache by slot (kernels.md 4.2-4.7).
  * slot < 0: skipped. slot >= pages * page_size: counted in `dropped`, never written.
  * NaN and infinity among elements that are quantised are counted one by one in `nonfinite`; both
- * counters are added to. Their e4m3 codes are NaN (0x7f), and no scale is made of them; a tile of e2m1 that has one gets a NaN scale and codes of zero. bf16 parts are
- * copied as they are. HONE_RULE_TENSOR: a scale that is not positive and finite makes every code
- * NaN and counts every element. */
+ * counters are added to. Their e4m3 codes are NaN (0x7f), and no scale is made of them; a tile of
+ * e2m1 that has one gets a NaN scale and codes of zero. bf16 parts are copied as they are.
+ * HONE_RULE_TENSOR: a scale that is not positive and finite makes every code NaN and counts every
+ * element. */
 typedef struct hone_kv_quant {
     int64_t tokens;
     int64_t pages; /* pages of the cache */

@@ -1,11 +1,11 @@
 // tokens.cu - quantise `tokens` bf16 rows to e4m3 under scales in the cache, and put each into its
 // slot of a paged KV cache: index K 132 B, V3.2 656 B, V4 584 B, V4.1 528 B.
 //
-// A lane holds `pieces` pieces of `piece` elements (device/kv_pieces.cuh); a tile, the elements that
-// share a scale, is `tile / piece` neighbouring lanes. Slot -1, and any negative one, is a padding
-// row: nothing is written. A slot past the cache is counted in `dropped` and never written. The last
-// `tail` elements of a row (RoPE) are copied as they are. NaN and infinity make no scale, become
-// NaN (0x7f) and are counted in `nonfinite`. Codes and scales equal core/numfmt.h's, byte
+// A lane holds `pieces` pieces of `piece` elements (device/kv_pieces.cuh); a tile, the elements
+// that share a scale, is `tile / piece` neighbouring lanes. Slot -1, and any negative one, is a
+// padding row: nothing is written. A slot past the cache is counted in `dropped` and never written.
+// The last `tail` elements of a row (RoPE) are copied as they are. NaN and infinity make no scale,
+// become NaN (0x7f) and are counted in `nonfinite`. Codes and scales equal core/numfmt.h's, byte
 // for byte. Domains, launch and page layouts: tokens.yaml.
 #include "device/kv_page.cuh"
 #include "device/kv_pieces.cuh"
@@ -24,11 +24,11 @@ struct Config {
 };
 
 template <Config C> struct Work {
-    static constexpr int kLanes = C.tile / C.piece;                   // of a tile
-    static constexpr int kExchange = least(C.pieces, 16 / C.piece);   // lanes that swap codes
+    static constexpr int kLanes = C.tile / C.piece;                 // of a tile
+    static constexpr int kExchange = least(C.pieces, 16 / C.piece); // lanes that swap codes
     static constexpr int kBlock = kLanes > kExchange ? kLanes : kExchange;
-    static constexpr int kThreads = C.dims / (C.piece * C.pieces);    // of a token
-    static constexpr int kStride = kBlock * C.piece;                  // between a lane's pieces
+    static constexpr int kThreads = C.dims / (C.piece * C.pieces); // of a token
+    static constexpr int kStride = kBlock * C.piece;               // between a lane's pieces
     static constexpr int kScaleBytes = C.ue8m0 ? 1 : 4;
     static constexpr int kTailPieces = C.tail / 8;
     using Part = RowPart<C.piece, C.pieces>;
@@ -38,7 +38,8 @@ template <Config C> struct Work {
                   "pieces: a row is whole blocks of them");
     static_assert(C.tokens * kThreads % 32 == 0 && C.tokens * kThreads <= 1024,
                   "tokens: whole warps, at most 1024 threads");
-    static_assert(kTailPieces <= kThreads, "pieces: a token has a thread for each piece of its tail");
+    static_assert(kTailPieces <= kThreads,
+                  "pieces: a token has a thread for each piece of its tail");
     static_assert(!C.ue8m0 || rule_is_pow2(C.rule),
                   "ue8m0 scales need a rule that makes powers of two");
 };
@@ -111,8 +112,8 @@ __global__ void __launch_bounds__(C.tokens *Work<C>::kThreads)
     lanes_larger<W::kLanes>(maxima);
 #pragma unroll
     for (int r = 0; r < C.pieces; r++) {
-        encode<C>(in, r, piece_max(maxima, r), plain,
-                  code[r / W::kExchange][r % W::kExchange], scale[r]);
+        encode<C>(in, r, piece_max(maxima, r), plain, code[r / W::kExchange][r % W::kExchange],
+                  scale[r]);
     }
 #pragma unroll
     for (int i = 0; i < C.pieces / W::kExchange; i++) {
@@ -122,7 +123,8 @@ __global__ void __launch_bounds__(C.tokens *Work<C>::kThreads)
         return; // only now: every lane has taken part in maxima and exchanges
     }
     const i32 within = within_page(slot, page_shift);
-    u8 *const data = page + within * row_bytes, *const scales = page + scales_at + within * scales_row;
+    u8 *const data = page + within * row_bytes, *const scales =
+                                                    page + scales_at + within * scales_row;
 #pragma unroll
     for (int i = 0; i < C.pieces / W::kExchange; i++) {
         store_run<W::kBlock, C.align>(data + block, lane, i * W::kExchange, code[i]);

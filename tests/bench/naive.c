@@ -232,9 +232,9 @@ static void act_quant(const hone_act_quant *p, const inputs *in, naive_fault fau
             x[i] = act_value(p, in, fault, row, g * p->group + i);
         }
         special += count_special(x, p->group);
-        scale_write(out->image[2], p->scale, place,
-                    naive_quantise(x, p->group, p->rule, fault,
-                             out->image[1] + row * p->k + g * p->group));
+        scale_write(
+            out->image[2], p->scale, place,
+            naive_quantise(x, p->group, p->rule, fault, out->image[1] + row * p->k + g * p->group));
     }
     if (p->count && fault != NAIVE_NO_COUNT) {
         memcpy(out->image[p->row_set == HONE_ROWS_EVERY ? 3 : 4], &special, sizeof special);

@@ -13,20 +13,20 @@ typedef enum naive_fault {
     NAIVE_HALF,            /* the second half is not written */
     NAIVE_TAIL_ROW,        /* the last row is not written */
     NAIVE_TAIL_COLUMN,
-    NAIVE_NAN,          /* one element is NaN */
-    NAIVE_ZEROS,        /* all zeros */
-    NAIVE_STALE_SUM,    /* D is added to though it is not asked for, or not added though it is */
-    NAIVE_FLOOR,        /* power-of-two scale rounded down */
-    NAIVE_NEAREST,      /* and to nearest */
-    NAIVE_OLD_PAYLOAD,  /* payload made with the scale before it was rounded (cases.md 1) */
-    NAIVE_PAGE_OFF,     /* one page further */
-    NAIVE_SLOT_MINUS,   /* slot -1 by C division: page 0, offset -1 (cases.md 9) */
-    NAIVE_NO_COUNT,     /* slots past the cache, NaN and infinities are not counted */
-    NAIVE_UP_GATES,     /* gate and up exchanged */
-    NAIVE_NO_CLAMP,     /* V4's limits forgotten */
-    NAIVE_EVERY_ROW,    /* rows that the set leaves out are written */
+    NAIVE_NAN,           /* one element is NaN */
+    NAIVE_ZEROS,         /* all zeros */
+    NAIVE_STALE_SUM,     /* D is added to though it is not asked for, or not added though it is */
+    NAIVE_FLOOR,         /* power-of-two scale rounded down */
+    NAIVE_NEAREST,       /* and to nearest */
+    NAIVE_OLD_PAYLOAD,   /* payload made with the scale before it was rounded (cases.md 1) */
+    NAIVE_PAGE_OFF,      /* one page further */
+    NAIVE_SLOT_MINUS,    /* slot -1 by C division: page 0, offset -1 (cases.md 9) */
+    NAIVE_NO_COUNT,      /* slots past the cache, NaN and infinities are not counted */
+    NAIVE_UP_GATES,      /* gate and up exchanged */
+    NAIVE_NO_CLAMP,      /* V4's limits forgotten */
+    NAIVE_EVERY_ROW,     /* rows that the set leaves out are written */
     NAIVE_INFINITY_FITS, /* an infinite element becomes 448 */
-    NAIVE_OTHER_LAYOUT, /* the record's other page layout */
+    NAIVE_OTHER_LAYOUT,  /* the record's other page layout */
 } naive_fault;
 
 /* Run the op of `problem` on `in`, whose outputs `out` (a copy by inputs_copy_outputs) receives.

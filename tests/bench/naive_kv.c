@@ -148,7 +148,8 @@ static void put_rest(const hone_kv_quant *p, const inputs *in, const uint8_t *ro
     }
     for (int64_t i = 0; p->record.rule == HONE_RULE_TENSOR && i < m->data; i++) {
         float x = numfmt_decode(HONE_DTYPE_BF16, row, (uint64_t)i);
-        data[i] = scale > 0.0f && isfinite(scale) && isfinite(x) ? numfmt_e4m3_encode(x / scale) : 0x7f;
+        data[i] =
+            scale > 0.0f && isfinite(scale) && isfinite(x) ? numfmt_e4m3_encode(x / scale) : 0x7f;
     }
     if (m->tail == 128) {
         memcpy(tail, row + 2 * m->dims, 128);
