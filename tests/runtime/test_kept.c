@@ -134,7 +134,7 @@ static bool launch(int64_t m, CUdeviceptr b, CUdeviceptr d)
         return false;
     }
     for (size_t i = 0; i < len; i++) {
-        args[i] = (hone_arg){i == 2 ? b : i == 4 ? d : address[i], o[i].bytes};
+        args[i] = (hone_arg){i == 2 ? b : i == 4 ? d : address[i], o[i].bytes, 0};
     }
     return hone_launch(&choice, args, len, NULL, &error) == HONE_OK &&
            device_enter(rt->device, &error) == HONE_OK &&
