@@ -39,14 +39,14 @@
 #define WEIGHT_ALL "weight_quant:n=130,k=150"
 #define MXFP4      "mxfp4_fold/blocks"
 #define MXFP4_CU   "mxfp4_fold/blocks.cu"
-#define KV       "kv_quant/tokens"
-#define KV_CU    "kv_quant/tokens.cu"
-#define KV_PAGE  "device/kv_page.cuh"
-#define KV_TILE  "piece=8 pieces=2 tokens_cta=4"
-#define FP4       "kv_quant/nibbles"
-#define FP4_CU    "kv_quant/nibbles.cu"
-#define FP4_TILE  "pieces=4 tokens_cta=4"
-#define FP4_PAGES "kv_quant:tokens=40,pages=3,record=nvfp4_352-interleaved-e4m3_up"
+#define KV         "kv_quant/tokens"
+#define KV_CU      "kv_quant/tokens.cu"
+#define KV_PAGE    "device/kv_page.cuh"
+#define KV_TILE    "piece=8 pieces=2 tokens_cta=4"
+#define FP4        "kv_quant/nibbles"
+#define FP4_CU     "kv_quant/nibbles.cu"
+#define FP4_TILE   "pieces=4 tokens_cta=4"
+#define FP4_PAGES  "kv_quant:tokens=40,pages=3,record=nvfp4_352-interleaved-e4m3_up"
 #define GATHER_TABLE                                                                               \
     "kv_gather:tokens=40,pages=3,to=raw,by=table,sequences=3,table_pages=1,record=v32_656-"        \
     "interleaved-pow2_scale"
@@ -194,7 +194,8 @@ const mutant mutants[] = {
      "0.25 becomes 0.5: the tie goes to the odd code"},
     {"scales not permuted", FP4, FP4_CU, "C.permuted ? 8 * (tile % 4) + tile / 4 : tile", "tile",
      FP4_PAGES, FP4_TILE, "a reader finds each scale elsewhere"},
-    {"scale of amax over 6 rounded down", FP4, FP4_CU, "if (Rule == E4M3_UP && e4m3_float(code) < s) {",
+    {"scale of amax over 6 rounded down", FP4, FP4_CU,
+     "if (Rule == E4M3_UP && e4m3_float(code) < s) {",
      "if (Rule == E4M3_UP && e4m3_float(code) > s) {", FP4_PAGES, FP4_TILE,
      "the largest element saturates"},
     {"a sequence's first row left out", "kv_gather/raw", "device/kv_source.cuh",
@@ -203,8 +204,7 @@ const mutant mutants[] = {
     {"pages past the cache are read", "kv_gather/raw", "device/kv_source.cuh",
      "if (page >= g.pages) {", "if (page > g.pages) {",
      "kv_gather:tokens=40,pages=3,to=raw,record=v32_656-interleaved-pow2_scale",
-     "pieces=2 tokens_cta=8",
-     "an access outside of the cache"},
+     "pieces=2 tokens_cta=8", "an access outside of the cache"},
     {"a row's own scale for all its tiles", "kv_gather/values", "kv_gather/values.cu",
      "const i32 tile = element / C.tile,", "const i32 tile = 0 * element / C.tile,",
      "kv_gather:tokens=40,pages=3,record=v41_288-split-e4m3_near", "pieces=4 tokens_cta=4",
