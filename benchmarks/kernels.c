@@ -190,7 +190,7 @@ static void look_at_model(const templates *t, const gpu *g, const char *name, bo
 static void add_rows(json_t *rows, const char *gpu_name, const double bars[RECIPES],
                      const summary *s)
 {
-    char name[128];
+    char name[320];
 
     for (int i = 0; i < RECIPES; i++) {
         snprintf(name, sizeof name, "%s modelled, %s", gpu_name, recipes[i].name);
