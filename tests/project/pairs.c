@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_AXES = 40, MOST_VALUES = 16, TRIES = 24, TRIED_CONFIGS = 400, MOST_CASES = 4096 };
+enum { MOST_AXES = 40, MOST_VALUES = 16, TRIES = 24, RARE_TRIES = 4000, TRIED_CONFIGS = 400, MOST_CASES = 4096 };
 
 /* One value of each axis: device, fields, parameters. */
 typedef struct choice {
@@ -319,7 +319,7 @@ static void cover(maker *k, pairs_set *out)
     while (first_missing(k, &p)) {
         choice best = {0};
         size_t most = 0;
-        for (int i = 0; i < TRIES; i++) {
+        for (int i = 0; i < TRIES || (most == 0 && i < RARE_TRIES); i++) {
             choice c = {0};
             size_t got = draw_problem(k, &p, &c) ? best_config(k, &p, &c) : 0;
             best = got > most ? c : best;
