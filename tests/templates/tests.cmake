@@ -12,7 +12,7 @@ hone_run(templates kernels_wide test_templates_kernels LABELS slow TIMEOUT 3600 
 # Proof on emulated GPUs: one config of each row here, many under the slow label.
 hone_test(templates proof LINK hone_bench SOURCES templates/kernels.c templates/mutants.c templates/proof.c TIMEOUT 600)
 add_dependencies(test_templates_proof hone_emu)
-hone_test(templates block_scale LINK hone_bench SOURCES templates/kernels.c templates/proof.c TIMEOUT 600)
+hone_test(templates block_scale LABELS unit release-only LINK hone_bench SOURCES templates/kernels.c templates/proof.c TIMEOUT 600)
 add_dependencies(test_templates_block_scale hone_emu hone-worker)
 hone_run(templates block_scale_wide test_templates_block_scale LABELS slow TIMEOUT 3600 SET HONE_KERNEL_DRAWS=48)
 # KV caches written and read back.
