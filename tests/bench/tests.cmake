@@ -2,9 +2,9 @@ hone_test(bench verify LINK hone_bench hone_core SOURCES bench/naive.c bench/nai
 hone_test(bench reference LINK hone_bench hone_core SOURCES bench/naive.c bench/naive_mxfp4.c bench/naive_kv.c)
 hone_test(bench inputs LINK hone_bench hone_core)
 hone_test(bench stats LINK hone_bench hone_models hone_core)
-# Sanitizers see the host code of proofs in prove and prove_wgmma; what proves more kernels by it is release-only.
+# Sanitizers see the host code of proofs in prove; what proves more kernels by it is release-only.
 hone_test(bench prove LINK hone_bench hone_core SOURCES bench/prove_fixture.c TIMEOUT 900)
-hone_test(bench prove_wgmma LINK hone_bench hone_core SOURCES bench/prove_fixture.c TIMEOUT 900)
+hone_test(bench prove_wgmma LABELS unit release-only LINK hone_bench hone_core SOURCES bench/prove_fixture.c TIMEOUT 900)
 hone_test(bench prove_block_scale LABELS unit release-only LINK hone_bench hone_core SOURCES bench/prove_fixture.c TIMEOUT 900)
 hone_run(bench prove_block_scale_all test_bench_prove_block_scale LABELS slow TIMEOUT 3600 SET HONE_PROVE_ALL=1)
 hone_test(bench estimate LABELS unit release-only LINK hone_bench hone_models hone_core SOURCES bench/prove_fixture.c TIMEOUT 600)
