@@ -3,8 +3,10 @@
 
 #include "core/digest.h"
 
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* How good each winner is for this device (serving_rank), by index. Winners of one kind lie
  * together. */
@@ -58,16 +60,17 @@ static hone_status copy_options(const hone_options *options, hone_runtime *rt, h
     if (options == NULL) {
         return HONE_OK;
     }
-    if (options->size != sizeof *options) {
+    /* A caller that was built before `checked` was there has a shorter struct. */
+    if (options->size != sizeof *options && options->size != offsetof(hone_options, checked)) {
         return status_set(error, HONE_BAD_ARGUMENT, NULL, 0,
                           "hone_options.size is %u; set it to sizeof(hone_options)", options->size);
     }
-    if (options->checked < HONE_CHECKED_OFF || options->checked > HONE_CHECKED_POW2) {
+    memcpy(&rt->options, options, options->size); /* what is missing stays 0 */
+    if (rt->options.checked < HONE_CHECKED_OFF || rt->options.checked > HONE_CHECKED_POW2) {
         return status_set(error, HONE_BAD_ARGUMENT, NULL, 0,
                           "hone_options.checked is %d; it is off (0), values (1) or pow2 (2)",
-                          options->checked);
+                          rt->options.checked);
     }
-    rt->options = *options;
     if (options->cache_path != NULL) {
         int len = snprintf(rt->cache_path, sizeof rt->cache_path, "%s", options->cache_path);
         if (len >= (int)sizeof rt->cache_path) {

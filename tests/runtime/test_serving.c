@@ -1,67 +1,12 @@
-/* test_serving.c - lookups over a store: exact, bucket, near, default, error; what is checked
- * before a launch. */
+/* test_serving.c - lookups over a store: exact, bucket, near, default, error. */
 #include "runtime/serving.h"
 #include "tests/runtime/jit_fixture.h"
-#include "tests/runtime/store_fixture.h"
-#include "tests/support/folder.h"
+#include "tests/runtime/serving_fixture.h"
 #include "tests/support/suite.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#define GEMM(m) "fp8_gemm:m=" #m ",n=256,k=256,recipe=f32-1x128-128x128"
-
-static char folder[FOLDER_BYTES], store_file[1024];
-static char cache_folder[FOLDER_BYTES],
-    cache_path[1024]; /* one for all tests: each kernel is compiled once */
-
-static void write_store(const fixture_winner *winners, size_t len)
-{
-    folder_make(folder);
-    snprintf(store_file, sizeof store_file, "%s/hone.db", folder);
-    ck_assert(store_fixture_write(store_file, winners, len));
-}
-
-/* Winners on emu:h20 at M = 16, 64 and 4096 (64 is of the bucket list, as are the others). */
-static void write_usual_store(void)
-{
-    const fixture_winner winners[] = {
-        store_fixture_winner("h20", true, GEMM(16), 1000),
-        store_fixture_winner("h20", true, GEMM(64), 2000),
-        store_fixture_winner("h20", true, GEMM(4096), 3000),
-    };
-    write_store(winners, ARRAY_LEN(winners));
-}
-
-static void remove_store(void)
-{
-    folder_remove(folder);
-}
-
-static hone_runtime *open_runtime(const char *device_spec, int strict, int allow_modelled)
-{
-    const hone_options options = {.size = sizeof options,
-                                  .strict = strict,
-                                  .allow_modelled = allow_modelled,
-                                  .compile_jobs = 2,
-                                  .cache_path = cache_path};
-    hone_runtime *rt = NULL;
-    hone_error error;
-
-    ck_assert_msg(hone_open(store_file, device_spec, &options, &rt, &error) == HONE_OK, "%s",
-                  error.message);
-    return rt;
-}
-
-static void prepare(hone_runtime *rt, const char *text)
-{
-    const hone_problem problem = store_fixture_problem(text);
-    hone_error error;
-
-    ck_assert_msg(hone_prepare(rt, &problem, 1, NULL, NULL, &error) == HONE_OK, "%s: %s", text,
-                  error.message);
-}
 
 /* ---- Fallback -------------------------------------------------------------------------------- */
 
@@ -96,9 +41,9 @@ START_TEST(fallback_is_legal_and_monotone)
 {
     hone_choice choice;
 
-    hone_runtime *rt = open_runtime("emu:h20", fallbacks[_i].strict, 0);
+    hone_runtime *rt = serving_fixture_open("emu:h20", fallbacks[_i].strict, 0);
     if (fallbacks[_i].prepared != NULL) {
-        prepare(rt, fallbacks[_i].prepared);
+        serving_fixture_prepare(rt, fallbacks[_i].prepared);
     }
     memset(&choice, 0xee, sizeof choice);
     hone_status status = store_fixture_ask(rt, fallbacks[_i].asked, &choice);
@@ -129,19 +74,19 @@ START_TEST(a_cache_of_another_size_is_served_by_what_was_tuned)
     static const char *const asked[] = {CACHE(64, 20000), CACHE(50, 3)};
     hone_choice choice;
 
-    write_store(winners, ARRAY_LEN(winners));
-    hone_runtime *rt = open_runtime("emu:h20", 0, 0);
+    serving_fixture_write(winners, ARRAY_LEN(winners));
+    hone_runtime *rt = serving_fixture_open("emu:h20", 0, 0);
     for (size_t i = 0; i < ARRAY_LEN(asked); i++) {
-        prepare(rt, asked[i]);
+        serving_fixture_prepare(rt, asked[i]);
         ck_assert_int_eq(store_fixture_ask(rt, asked[i], &choice), HONE_OK);
         ck_assert(choice.provenance == HONE_FROM_BUCKET || choice.provenance == HONE_FROM_NEAR);
         ck_assert_double_eq(choice.time_ns, 1000);
     }
     hone_close(rt);
-    rt = open_runtime("emu:h20", 1, 0);
+    rt = serving_fixture_open("emu:h20", 1, 0);
     ck_assert_int_eq(store_fixture_ask(rt, asked[0], &choice), HONE_NOT_FOUND);
     hone_close(rt);
-    remove_store();
+    serving_fixture_remove();
 }
 END_TEST
 
@@ -152,17 +97,17 @@ START_TEST(a_stale_winner_says_so_and_is_nothing_to_a_strict_runtime)
     hone_choice choice;
 
     winner.stale = true;
-    write_store(&winner, 1);
-    hone_runtime *rt = open_runtime("emu:h20", 0, 0);
-    prepare(rt, GEMM(64));
+    serving_fixture_write(&winner, 1);
+    hone_runtime *rt = serving_fixture_open("emu:h20", 0, 0);
+    serving_fixture_prepare(rt, GEMM(64));
     ck_assert_int_eq(store_fixture_ask(rt, GEMM(64), &choice), HONE_OK);
     ck_assert_int_eq(choice.grade, HONE_GRADE_STALE);
     hone_close(rt);
-    rt = open_runtime("emu:h20", 1, 0);
+    rt = serving_fixture_open("emu:h20", 1, 0);
     ck_assert_int_eq(hone_prepare(rt, &problem, 1, NULL, NULL, NULL), HONE_NOT_FOUND);
     ck_assert_int_ne(store_fixture_ask(rt, GEMM(64), &choice), HONE_OK);
     hone_close(rt);
-    remove_store();
+    serving_fixture_remove();
 }
 END_TEST
 
@@ -171,7 +116,7 @@ START_TEST(strict_preparation_of_an_untuned_problem_is_refused)
     const hone_problem problem = store_fixture_problem(GEMM(60));
     hone_error error;
 
-    hone_runtime *rt = open_runtime("emu:h20", 1, 0);
+    hone_runtime *rt = serving_fixture_open("emu:h20", 1, 0);
     ck_assert_int_eq(hone_prepare(rt, &problem, 1, NULL, NULL, &error), HONE_NOT_FOUND);
     ck_assert_ptr_nonnull(strstr(error.source, "m=60"));
     hone_close(rt);
@@ -204,7 +149,7 @@ START_TEST(every_size_up_to_the_largest_is_answered_without_a_compile)
     hone_choice choice;
     hone_error error;
 
-    hone_runtime *rt = open_runtime("emu:h20", 0, 0);
+    hone_runtime *rt = serving_fixture_open("emu:h20", 0, 0);
     ck_assert_msg(hone_prepare(rt, sizes, ARRAY_LEN(sizes), count_progress, &compiles, &error) ==
                       HONE_OK,
                   "%s", error.message);
@@ -232,7 +177,7 @@ START_TEST(preparation_can_be_cancelled_and_repeated)
     hone_choice choice;
     hone_error error;
 
-    hone_runtime *rt = open_runtime("emu:h20", 0, 0);
+    hone_runtime *rt = serving_fixture_open("emu:h20", 0, 0);
     ck_assert_int_eq(hone_prepare(rt, &problem, 1, refuse_to_go_on, NULL, &error), HONE_CANCELLED);
     ck_assert_int_eq(hone_lookup(rt, &problem, &choice, NULL), HONE_NOT_PREPARED);
     ck_assert_msg(hone_prepare(rt, &problem, 1, NULL, NULL, &error) == HONE_OK, "%s",
@@ -300,8 +245,8 @@ START_TEST(winners_serve_their_device_kind_and_its_twins)
     hone_choice choice;
     hone_error error;
 
-    write_store(&winner, 1);
-    hone_runtime *rt = open_runtime(kinds[_i].asked_on, kinds[_i].strict, kinds[_i].allow);
+    serving_fixture_write(&winner, 1);
+    hone_runtime *rt = serving_fixture_open(kinds[_i].asked_on, kinds[_i].strict, kinds[_i].allow);
     hone_status status = hone_prepare(rt, &problem, 1, NULL, NULL, &error);
     ck_assert_msg(status == kinds[_i].status, "%s on %s: %s", kinds[_i].made_on, kinds[_i].asked_on,
                   error.message);
@@ -311,7 +256,7 @@ START_TEST(winners_serve_their_device_kind_and_its_twins)
                       kinds[_i].asked_on, choice.provenance);
     }
     hone_close(rt);
-    remove_store();
+    serving_fixture_remove();
 }
 END_TEST
 
@@ -345,14 +290,14 @@ START_TEST(a_winner_whose_config_no_longer_parses_is_a_miss)
 
     winner.template_name = _i == 0 ? "fp8_gemm/gone" : "fp8_gemm/mma_sync";
     winner.config = "block_q=1";
-    write_store(&winner, 1);
-    hone_runtime *rt = open_runtime("emu:h20", 0, 0);
+    serving_fixture_write(&winner, 1);
+    hone_runtime *rt = serving_fixture_open("emu:h20", 0, 0);
     ck_assert_msg(hone_prepare(rt, &problem, 1, NULL, NULL, &error) == HONE_OK, "%s",
                   error.message);
     ck_assert_int_eq(hone_lookup(rt, &problem, &choice, &error), HONE_OK);
     ck_assert_int_eq(choice.provenance, HONE_FROM_DEFAULT);
     hone_close(rt);
-    remove_store();
+    serving_fixture_remove();
 }
 END_TEST
 
@@ -363,7 +308,8 @@ START_TEST(ranks_with_the_same_answers_have_the_same_fingerprint)
     const hone_problem problems[] = {store_fixture_problem(GEMM(64)),
                                      store_fixture_problem(GEMM(60))};
     uint8_t prints[3][HONE_FINGERPRINT_BYTES];
-    hone_runtime *first = open_runtime("emu:h20", 0, 0), *second = open_runtime("emu:h20", 0, 0);
+    hone_runtime *first = serving_fixture_open("emu:h20", 0, 0),
+                 *second = serving_fixture_open("emu:h20", 0, 0);
 
     /* In another order and in another number of calls. */
     ck_assert_int_eq(hone_prepare(first, problems, 2, NULL, NULL, NULL), HONE_OK);
@@ -379,98 +325,6 @@ START_TEST(ranks_with_the_same_answers_have_the_same_fingerprint)
 }
 END_TEST
 
-/* ---- Arguments ------------------------------------------------------------------------------- */
-
-static const hone_arg good_args[] = {{0x100000, 64 * 256, 0},
-                                     {0x200000, 64 * 2 * 4, 0},
-                                     {0x300000, 256 * 256, 0},
-                                     {0x400000, 2 * 2 * 4, 0},
-                                     {0x500000, 64 * 256 * 2, 0}};
-
-static const struct {
-    const char *name;
-    size_t index;
-    hone_arg arg;
-    size_t count;
-    const char *message;
-} bad_args[] = {
-    {"too few operands", 0, {0x100000, 64 * 256, 0}, 4, "4 arguments"},
-    {"too many", 0, {0x100000, 64 * 256, 0}, 6, "6 arguments"},
-    {"a NULL operand", 2, {0, 256 * 256, 0}, 5, "operand b is NULL"},
-    {"one byte short",
-     4,
-     {0x500000, 64 * 256 * 2 - 1, 0},
-     5,
-     "operand d has 32767 bytes; the problem needs 32768"},
-    {"not aligned", 0, {0x100008, 64 * 256, 0}, 5, "operand a is not aligned to 16"},
-    {"the output over an input", 4, {0x300000 + 256 * 256 - 16, 64 * 256 * 2, 0}, 5, "overlaps"},
-    {"past the end of the address space", 4, {0xfffffffffffff000, 64 * 256 * 2, 0}, 5, "wraps"},
-};
-
-START_TEST(launches_check_their_arguments_first)
-{
-    hone_arg args[6];
-    hone_choice choice;
-    hone_error error = {.status = HONE_OK};
-
-    hone_runtime *rt = open_runtime("emu:h20", 0, 0);
-    prepare(rt, GEMM(64));
-    ck_assert_int_eq(store_fixture_ask(rt, GEMM(64), &choice), HONE_OK);
-    memcpy(args, good_args, sizeof good_args);
-    args[5] = (hone_arg){0x600000, 4096, 0};
-    args[bad_args[_i].index] = bad_args[_i].arg;
-    hone_status status = hone_launch(&choice, args, bad_args[_i].count, NULL, &error);
-    ck_assert_msg(status == HONE_BAD_ARGUMENT, "%s: %s", bad_args[_i].name, error.message);
-    ck_assert_msg(strstr(error.message, bad_args[_i].message) != NULL, "%s: %s", bad_args[_i].name,
-                  error.message);
-    hone_close(rt);
-}
-END_TEST
-
-/* A cache that says what it holds is neither read nor written as anything else (cases.md 10). */
-START_TEST(a_cache_of_another_record_is_refused)
-{
-    static const char *const problems[] = {
-        "kv_quant:tokens=4,pages=2,record=v41_528-split-pow2_amax",
-        "kv_gather:tokens=4,pages=2,record=v41_528-split-pow2_amax"};
-    const hone_record other = {HONE_KV_MLA_FP8_528, HONE_PAGE_INTERLEAVED, HONE_RULE_POW2_AMAX, 1};
-    const size_t cache = _i == 0 ? 2 : 0;
-    hone_arg args[HONE_MAX_OPERANDS] = {{0, 0, 0}};
-    hone_operand operands[HONE_MAX_OPERANDS];
-    hone_error error = {.status = HONE_OK};
-    hone_choice choice;
-    size_t count = 0;
-
-    hone_runtime *rt = open_runtime("emu:h20", 0, 0);
-    prepare(rt, problems[_i]);
-    ck_assert_int_eq(store_fixture_ask(rt, problems[_i], &choice), HONE_OK);
-    ck_assert_int_eq(hone_operands(&choice.problem, operands, &count, &error), HONE_OK);
-    for (size_t i = 0; i < count; i++) {
-        args[i] = (hone_arg){(i + 1) << 24, operands[i].bytes, 0};
-    }
-    ck_assert_int_eq(hone_record_id(&other, 64, &args[cache].record, &error), HONE_OK);
-    ck_assert_int_eq(hone_launch(&choice, args, count, NULL, &error), HONE_BAD_PROBLEM);
-    ck_assert_msg(strstr(error.message, "record_layout differ") != NULL, "%s", error.message);
-    args[cache].record = 7;
-    ck_assert_int_eq(hone_launch(&choice, args, count, NULL, &error), HONE_BAD_ARGUMENT);
-    hone_close(rt);
-}
-END_TEST
-
-/* cases.md 60 */
-START_TEST(a_problem_without_rows_launches_nothing_and_succeeds)
-{
-    hone_choice choice;
-    hone_error error = {.status = HONE_OK};
-
-    hone_runtime *rt = open_runtime("emu:h20", 0, 0);
-    prepare(rt, GEMM(0));
-    ck_assert_int_eq(store_fixture_ask(rt, GEMM(0), &choice), HONE_OK);
-    ck_assert_msg(hone_launch(&choice, NULL, 0, NULL, &error) == HONE_OK, "%s", error.message);
-    hone_close(rt);
-}
-END_TEST
-
 START_TEST(malformed_calls_are_refused)
 {
     hone_problem problem = store_fixture_problem(GEMM(64));
@@ -478,13 +332,14 @@ START_TEST(malformed_calls_are_refused)
     hone_choice choice = {.size = 0};
     hone_runtime *rt = NULL;
 
-    ck_assert_int_eq(hone_open(store_file, "emu:h20", &options, &rt, NULL), HONE_BAD_ARGUMENT);
-    ck_assert_int_eq(hone_open(store_file, "gpu7", NULL, &rt, NULL), HONE_BAD_TEXT);
-    ck_assert_int_eq(hone_open(store_file, "emu:h21", NULL, &rt, NULL), HONE_UNKNOWN);
+    ck_assert_int_eq(hone_open(serving_fixture_store(), "emu:h20", &options, &rt, NULL),
+                     HONE_BAD_ARGUMENT);
+    ck_assert_int_eq(hone_open(serving_fixture_store(), "gpu7", NULL, &rt, NULL), HONE_BAD_TEXT);
+    ck_assert_int_eq(hone_open(serving_fixture_store(), "emu:h21", NULL, &rt, NULL), HONE_UNKNOWN);
     ck_assert_int_eq(hone_open("/nonexistent/hone.db", "emu:h20", NULL, &rt, NULL), HONE_STORE_IO);
     ck_assert_ptr_null(rt);
     ck_assert_int_eq(hone_launch(&choice, NULL, 0, NULL, NULL), HONE_BAD_ARGUMENT);
-    rt = open_runtime("emu:h20", 0, 0);
+    rt = serving_fixture_open("emu:h20", 0, 0);
     problem.op = 77;
     ck_assert_int_eq(hone_lookup(rt, &problem, &choice, NULL), HONE_BAD_ARGUMENT);
     problem = store_fixture_problem(GEMM(64));
@@ -496,26 +351,44 @@ START_TEST(malformed_calls_are_refused)
 }
 END_TEST
 
+/* hone_options ended before `checked` once. */
+START_TEST(options_of_an_older_caller_are_taken)
+{
+    struct {
+        hone_options options;
+    } older = {{.size = offsetof(hone_options, checked), .checked = 77}};
+    hone_runtime *rt = NULL;
+    hone_error error = {.status = HONE_OK};
+
+    ck_assert_msg(hone_open(serving_fixture_store(), "emu:h20", &older.options, &rt, &error) ==
+                      HONE_OK,
+                  "%s", error.message);
+    hone_close(rt);
+    rt = NULL;
+    older.options.size = sizeof older.options;
+    ck_assert_int_eq(hone_open(serving_fixture_store(), "emu:h20", &older.options, &rt, &error),
+                     HONE_BAD_ARGUMENT);
+    ck_assert_ptr_null(rt);
+}
+END_TEST
+
 int main(void)
 {
     TCase *usual = tcase_create("usual store"), *own = tcase_create("stores of their own");
     TCase *const cases[] = {usual, own};
 
     jit_fixture_need_nvrtc();
-    folder_make(cache_folder);
-    snprintf(cache_path, sizeof cache_path, "%s/kernels.db", cache_folder);
+    serving_fixture_start();
     tcase_set_timeout(usual, 60);
     tcase_set_timeout(own, 60);
-    tcase_add_unchecked_fixture(usual, write_usual_store, remove_store);
+    tcase_add_unchecked_fixture(usual, serving_fixture_write_usual, serving_fixture_remove);
     tcase_add_loop_test(usual, fallback_is_legal_and_monotone, 0, (int)ARRAY_LEN(fallbacks));
     tcase_add_test(usual, strict_preparation_of_an_untuned_problem_is_refused);
     tcase_add_test(usual, every_size_up_to_the_largest_is_answered_without_a_compile);
     tcase_add_test(usual, preparation_can_be_cancelled_and_repeated);
     tcase_add_test(usual, ranks_with_the_same_answers_have_the_same_fingerprint);
-    tcase_add_loop_test(usual, launches_check_their_arguments_first, 0, (int)ARRAY_LEN(bad_args));
-    tcase_add_loop_test(usual, a_cache_of_another_record_is_refused, 0, 2);
-    tcase_add_test(usual, a_problem_without_rows_launches_nothing_and_succeeds);
     tcase_add_test(usual, malformed_calls_are_refused);
+    tcase_add_test(usual, options_of_an_older_caller_are_taken);
     tcase_add_loop_test(own, every_field_is_in_the_lookup_key_and_nothing_else, 0,
                         (int)ARRAY_LEN(keyed));
     tcase_add_loop_test(own, winners_serve_their_device_kind_and_its_twins, 0,
@@ -525,6 +398,6 @@ int main(void)
     tcase_add_test(own, modelled_winners_stay_off_real_devices_unless_asked_for);
     tcase_add_loop_test(own, a_winner_whose_config_no_longer_parses_is_a_miss, 0, 2);
     const int result = suite_run_cases("runtime/serving", cases, ARRAY_LEN(cases));
-    folder_remove(cache_folder);
+    serving_fixture_stop();
     return result;
 }

@@ -4,7 +4,10 @@ hone_test(runtime jit LINK hone_runtime SOURCES runtime/jit_fixture.c LABELS uni
 hone_test(runtime flaws LINK hone_runtime SOURCES runtime/jit_fixture.c)
 hone_test(runtime sandbox LINK hone_runtime SOURCES runtime/jit_fixture.c LABELS rel TIMEOUT 300)
 hone_test(runtime default LINK hone_runtime SOURCES runtime/jit_fixture.c runtime/store_fixture.c TIMEOUT 900)
-hone_test(runtime serving LINK hone_runtime SOURCES runtime/jit_fixture.c runtime/store_fixture.c LABELS unit threads)
+foreach(suite serving launch)
+  hone_test(runtime ${suite} LINK hone_runtime SOURCES runtime/jit_fixture.c runtime/store_fixture.c runtime/serving_fixture.c
+    LABELS unit threads)
+endforeach()
 hone_test(runtime checked LINK hone_bench SOURCES runtime/jit_fixture.c runtime/store_fixture.c)
 hone_test(runtime kept LINK hone_bench SOURCES runtime/jit_fixture.c runtime/store_fixture.c LABELS unit threads)
 hone_test(runtime folded LINK hone_bench SOURCES core/fold_data.c runtime/jit_fixture.c runtime/store_fixture.c TIMEOUT 300)
