@@ -111,8 +111,8 @@ static uint8_t put_nibbles(const float *x, int64_t len, int32_t rule, uint8_t *c
     }
     for (int64_t i = 0; i < len; i += 2) {
         codes[i / 2] = (uint8_t)(spoiled ? 0
-                               : (uint8_t)(nearest_e2m1((double)x[i] / s) |
-                                           nearest_e2m1((double)x[i + 1] / s) << 4));
+                                         : (uint8_t)(nearest_e2m1((double)x[i] / s) |
+                                                     nearest_e2m1((double)x[i + 1] / s) << 4));
     }
     return byte;
 }

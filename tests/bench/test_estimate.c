@@ -16,7 +16,7 @@
     "swap=0 block_m=128 block_n=192 row_groups=2 column_groups=1 chunks=2 sets=2 queue=1 "         \
     "stages=4 pair=0 "                                                                             \
     "split_k=1 share=" #share " raster=8 staged=0 loader_registers=56 residency=1 idle=1"
-#define FP4      "fp8_gemm/sm90_wgmma_fp4"
+#define FP4 "fp8_gemm/sm90_wgmma_fp4"
 #define CONFIG(swap, m, n, rows, columns, chunks, sets, stages, pair, split, staged, idle)         \
     "swap=" #swap " block_m=" #m " block_n=" #n " row_groups=" #rows " column_groups=" #columns    \
     " chunks=" #chunks " sets=" #sets " stages=" #stages " pair=" #pair " split_k=" #split         \

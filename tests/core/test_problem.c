@@ -1,6 +1,7 @@
 /* test_problem.c - a problem's identity: every field is in the key and in the text, wrong ones are
  * named. */
 #include "core/problem.h"
+#include "tests/core/parsed.h"
 #include "tests/support/suite.h"
 
 #include <check.h>
@@ -33,14 +34,6 @@ static const char *const bases[] = {
     "raw_amax",
 };
 
-static hone_problem parse(const char *text)
-{
-    hone_problem p;
-
-    ck_assert_msg(hone_problem_parse(text, &p, &e) == HONE_OK, "%s: %s", text, e.message);
-    return p;
-}
-
 static bool same_key(const hone_problem *a, const hone_problem *b)
 {
     uint8_t ka[PROBLEM_KEY_MAX], kb[PROBLEM_KEY_MAX];
@@ -68,7 +61,7 @@ static int64_t other_value(const problem_field *field, int64_t value)
 
 START_TEST(every_field_changed_alone_changes_the_key)
 {
-    hone_problem p = parse(bases[_i]);
+    hone_problem p = parsed(bases[_i]);
     size_t count;
     const problem_field *fields = problem_fields(p.op, &count);
 
@@ -90,7 +83,7 @@ END_TEST
  * table. */
 START_TEST(the_key_is_the_tables_fields_in_order_without_gaps)
 {
-    hone_problem p = parse(bases[_i]);
+    hone_problem p = parsed(bases[_i]);
     uint8_t key[PROBLEM_KEY_MAX], slow[PROBLEM_KEY_MAX];
     size_t count, used = 0, len = problem_key(&p, key);
     const problem_field *fields = problem_fields(p.op, &count);
@@ -112,12 +105,12 @@ END_TEST
 
 START_TEST(text_and_key_give_the_problem_back)
 {
-    hone_problem p = parse(bases[_i]), q, r;
+    hone_problem p = parsed(bases[_i]), q, r;
     char text[512], again[512];
     uint8_t key[PROBLEM_KEY_MAX];
 
     ck_assert_int_eq(hone_problem_format(&p, text, sizeof text, &e), HONE_OK);
-    q = parse(text);
+    q = parsed(text);
     ck_assert(same_key(&p, &q));
     ck_assert_int_eq(hone_problem_format(&q, again, sizeof again, &e), HONE_OK);
     ck_assert_str_eq(text, again);
@@ -131,7 +124,7 @@ END_TEST
 
 START_TEST(a_key_that_differs_in_sizes_alone_needs_no_check_of_the_rest)
 {
-    const hone_problem like = parse(bases[_i]);
+    const hone_problem like = parsed(bases[_i]);
     hone_problem r;
     uint8_t key[PROBLEM_KEY_MAX];
     size_t count = 0;
@@ -169,7 +162,7 @@ START_TEST(a_key_never_changes_between_versions)
         1, 0, 0, 0, 1,  0, 0, 0, /* activation plain, row_set every */
         0, 0, 0, 0, 16, 0, 0, 0, /* count, align */
     };
-    hone_problem p = parse("act_quant:m=5,k=512,scale=ue8m0,group=32");
+    hone_problem p = parsed("act_quant:m=5,k=512,scale=ue8m0,group=32");
     uint8_t key[PROBLEM_KEY_MAX];
 
     ck_assert_uint_eq(problem_key(&p, key), sizeof want);
@@ -321,7 +314,7 @@ START_TEST(every_recipe_that_is_named_in_plans_is_an_identity)
 
     for (size_t i = 0; i < ARRAY_LEN(recipes); i++) {
         snprintf(text, sizeof text, "fp8_gemm:m=16,n=256,k=256,recipe=%s", recipes[i]);
-        seen[i] = parse(text);
+        seen[i] = parsed(text);
         problem_recipe_format(&seen[i].as.fp8_gemm.recipe, back);
         ck_assert_str_eq(back, recipes[i]);
         for (size_t j = 0; j < i; j++) {
@@ -383,7 +376,7 @@ END_TEST
 START_TEST(defaults_are_what_serving_uses)
 {
     char text[512];
-    hone_problem p = parse(defaults[_i].text);
+    hone_problem p = parsed(defaults[_i].text);
 
     ck_assert_int_eq(hone_problem_format(&p, text, sizeof text, &e), HONE_OK);
     ck_assert_msg(strstr(text, defaults[_i].derived) != NULL, "%s", text);
@@ -420,7 +413,7 @@ START_TEST(random_problems_round_trip_or_are_refused)
     int legal = 0;
 
     for (size_t i = 0; i < ARRAY_LEN(bases); i++) {
-        bases_read[i] = parse(bases[i]);
+        bases_read[i] = parsed(bases[i]);
     }
     srand(1);
     for (int round = 0; round < 40000; round++) {

@@ -1,6 +1,9 @@
 # Number formats, problems, packed and folded scales, digests, statuses and the bounded reader.
-foreach(module status numfmt quantise fold_mxfp4 problem operands pack_scales fold document)
+foreach(module status numfmt quantise fold_mxfp4 pack_scales fold document)
   hone_test(core ${module} LINK hone_core)
+endforeach()
+foreach(module problem operands record)
+  hone_test(core ${module} LINK hone_core SOURCES core/parsed.c)
 endforeach()
 hone_test(core fold_report LINK hone_core SOURCES core/fold_data.c)
 
