@@ -152,7 +152,8 @@ void templates_close(templates *t);
 size_t templates_len(const templates *t);
 const manifest *templates_at(const templates *t, size_t index);
 const manifest *templates_find(const templates *t, const char *name);
-/* Why none serves a problem on a device: "template: rule" of each template of its op, cut at
+/* Why there is no config for a problem on a device, for a caller that found none: "template: rule"
+ * of each template of its op, or that it serves it and none of its configs is legal; cut at
  * `capacity` bytes; what cannot be asked is left out. Thread-safe. */
 void templates_refusals(const templates *t, const hone_problem *problem, const device_facts *device,
                         char *text, size_t capacity);

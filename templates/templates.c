@@ -248,11 +248,12 @@ void templates_refusals(const templates *t, const hone_problem *problem, const d
         char why[160] = "";
         bool serves = true;
         if (manifest_op(m) != problem->op ||
-            manifest_serves(m, problem, device, &serves, why, NULL) != HONE_OK || serves) {
+            manifest_serves(m, problem, device, &serves, why, NULL) != HONE_OK) {
             continue;
         }
         const int wrote = snprintf(text + used, capacity - used, "%s%s: %s", used > 0 ? "; " : "",
-                                   manifest_name(m), why);
+                                   manifest_name(m),
+                                   serves ? "serves it, and no config of it is legal here" : why);
         used += (size_t)wrote;
         if (used >= capacity) {
             return;

@@ -268,8 +268,8 @@ START_TEST(the_product_of_all_fields_is_served_or_refused_as_the_contract_says)
             templates_refusals(all, &problem, &devices[arch], why, sizeof why);
             for (size_t i = 0; i < ARRAY_LEN(names); i++) {
                 char named[64];
-                snprintf(named, sizeof named, "%s: ", names[i].name);
-                ck_assert_msg((strstr(why, named) != NULL) == ((bits & names[i].bit) == 0),
+                snprintf(named, sizeof named, "%s: serves it, ", names[i].name);
+                ck_assert_msg((strstr(why, named) != NULL) == ((bits & names[i].bit) != 0),
                               "%s on sm_%d: %s", text, devices[arch].arch, why);
                 if ((bits & names[i].bit) != 0 && legal % STEP == 0) {
                     check_config(templates_find(all, names[i].name), &problem, &devices[arch]);
