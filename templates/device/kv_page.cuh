@@ -25,3 +25,21 @@ __device__ __forceinline__ i32 within_page(i64 slot, i32 page_shift)
 {
     return i32(slot) & ((1 << page_shift) - 1);
 }
+
+// Where a token goes: page NULL is nowhere.
+struct TokenPlace {
+    u8 *page;
+    i32 within;
+};
+
+__device__ __forceinline__ TokenPlace place_of(u8 *cache, const i64 *slots, i64 token, i64 tokens,
+                                               i64 pages, i64 page_stride, i32 page_shift,
+                                               bool first, u64 *dropped)
+{
+    if (token >= tokens) {
+        return {nullptr, 0};
+    }
+    const i64 slot = slots[token];
+    return {page_of(cache, slot, pages, page_stride, page_shift, first, dropped),
+            within_page(slot, page_shift)};
+}

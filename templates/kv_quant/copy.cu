@@ -31,16 +31,13 @@ __global__ void __launch_bounds__(C.tokens *Work<C>::kThreads)
     using W = Work<C>;
     const i32 thread = i32(threadIdx.x % W::kThreads);
     const i64 token = i64(blockIdx.x) * C.tokens + threadIdx.x / W::kThreads;
-    if (token >= tokens) {
-        return;
-    }
-    const i64 slot = slots[token];
-    u8 *page = page_of(cache, slot, pages, page_stride, page_shift, thread == 0, dropped);
+    const auto [page, within] =
+        place_of(cache, slots, token, tokens, pages, page_stride, page_shift, thread == 0, dropped);
     if (page == nullptr) {
         return;
     }
     const u8 *from = x + token * W::kBytes + thread * 16;
-    u8 *to = page + within_page(slot, page_shift) * W::kBytes + thread * 16;
+    u8 *to = page + within * W::kBytes + thread * 16;
     uint4 piece[C.pieces];
 #pragma unroll
     for (int r = 0; r < C.pieces; r++) {

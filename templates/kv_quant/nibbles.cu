@@ -108,6 +108,32 @@ __device__ __forceinline__ u32 encode(const typename Work<C>::Part &in, int r, u
     return Work<C>::kPow2 ? e2m1x8_from<BrainPairs, false>(y) : e2m1x8_from<HalfPairs, true>(y);
 }
 
+// A piece's codes and its tile's scale; NaN and zeros when the tile has a NaN or an infinity.
+template <Config C>
+__device__ __forceinline__ u32 encode_tile(const typename Work<C>::Part &in, int r, u32 amax,
+                                           u32 &scale)
+{
+    constexpr bool kPow2 = Work<C>::kPow2;
+    const bool spoiled = amax >= 0x7f800000u;
+    TileScale s;
+    if constexpr (kPow2) {
+        s = pow2_scale<C.rule>(amax);
+    } else {
+        s = e4m3_scale<C.rule>(amax);
+    }
+    scale = spoiled ? (kPow2 ? 0xffu : 0x7fu) : s.code;
+    return spoiled ? 0 : encode<C>(in, r, s.twice);
+}
+
+// Eight elements as e4m3 without a scale.
+template <int Align> __device__ __forceinline__ void store_plain(u8 *to, const RowPart<8, 1> &tail)
+{
+    float y[8];
+    tail.floats(0, y);
+    const u32 word[2] = {e4m3x4_from(y[0], y[1], y[2], y[3]), e4m3x4_from(y[4], y[5], y[6], y[7])};
+    copy_bytes<8, Align>(to, word);
+}
+
 // Within a page, token t: codes at t * row_bytes, tail at tail_at + t * row_bytes, scales at
 // scales_at + t * scales_row.
 template <Config C>
@@ -122,12 +148,8 @@ __global__ void __launch_bounds__(C.tokens *Work<C>::kThreads)
     const i32 lane = thread % W::kBlock, block = thread / W::kBlock * C.pieces * W::kStride;
     const i64 token = i64(blockIdx.x) * C.tokens + threadIdx.x / W::kThreads;
     const bf16 *row = x + token * (C.dims + C.tail);
-    u8 *page = nullptr;
-    i64 slot = -1;
-    if (token < tokens) {
-        slot = slots[token];
-        page = page_of(cache, slot, pages, page_stride, page_shift, thread == 0, dropped);
-    }
+    const auto [page, within] =
+        place_of(cache, slots, token, tokens, pages, page_stride, page_shift, thread == 0, dropped);
     typename W::Part in = {};
     RowPart<8, 1> tail = {};
     if (page != nullptr) {
@@ -151,24 +173,14 @@ __global__ void __launch_bounds__(C.tokens *Work<C>::kThreads)
     lanes_larger<W::kLanes>(maxima);
 #pragma unroll
     for (int r = 0; r < C.pieces; r++) {
-        const u32 amax = piece_max(maxima, r);
-        const bool spoiled = amax >= 0x7f800000u;
-        TileScale s;
-        if constexpr (W::kPow2) {
-            s = pow2_scale<C.rule>(amax);
-        } else {
-            s = e4m3_scale<C.rule>(amax);
-        }
-        scale[r] = spoiled ? (W::kPow2 ? 0xffu : 0x7fu) : s.code;
-        code[r][0] = spoiled ? 0 : encode<C>(in, r, s.twice);
+        code[r][0] = encode_tile<C>(in, r, piece_max(maxima, r), scale[r]);
     }
     lanes_transpose(code);
     if (page == nullptr) {
         return; // only now: every lane has taken part in maxima and exchanges
     }
-    const i32 within = within_page(slot, page_shift);
-    u8 *const data = page + within * row_bytes, *const scales =
-                                                    page + scales_at + within * scales_row;
+    u8 *const data = page + within * row_bytes;
+    u8 *const scales = page + scales_at + within * scales_row;
     store_run<W::kBlock, C.align>(data + block / 2, lane, 0, code);
     if (lane % W::kLanes == 0) {
 #pragma unroll
@@ -178,10 +190,6 @@ __global__ void __launch_bounds__(C.tokens *Work<C>::kThreads)
         }
     }
     if (thread < W::kTailPieces) {
-        float y[8];
-        tail.floats(0, y);
-        const u32 word[2] = {e4m3x4_from(y[0], y[1], y[2], y[3]),
-                             e4m3x4_from(y[4], y[5], y[6], y[7])};
-        copy_bytes<8, C.align>(page + tail_at + within * row_bytes + thread * 8, word);
+        store_plain<C.align>(page + tail_at + within * row_bytes + thread * 8, tail);
     }
 }

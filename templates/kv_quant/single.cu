@@ -75,12 +75,8 @@ __global__ void __launch_bounds__(C.tokens *Work<C>::kThreads)
     using W = Work<C>;
     const i32 thread = i32(threadIdx.x % W::kThreads);
     const i64 token = i64(blockIdx.x) * C.tokens + threadIdx.x / W::kThreads;
-    u8 *page = nullptr;
-    i64 slot = -1;
-    if (token < tokens) {
-        slot = slots[token];
-        page = page_of(cache, slot, pages, page_stride, page_shift, thread == 0, dropped);
-    }
+    const auto [page, within] =
+        place_of(cache, slots, token, tokens, pages, page_stride, page_shift, thread == 0, dropped);
     const Divisor d = divisor_of(*scale);
     typename W::Part in = {};
     if (page != nullptr) {
@@ -108,7 +104,6 @@ __global__ void __launch_bounds__(C.tokens *Work<C>::kThreads)
     }
 #pragma unroll
     for (int i = 0; i < C.pieces / W::kExchange; i++) {
-        store_run<W::kThreads, C.align>(page + within_page(slot, page_shift) * C.dims, thread,
-                                        i * W::kExchange, code[i]);
+        store_run<W::kThreads, C.align>(page + within * C.dims, thread, i * W::kExchange, code[i]);
     }
 }

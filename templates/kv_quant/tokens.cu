@@ -72,6 +72,20 @@ __device__ __forceinline__ void encode(const typename Work<C>::Part &in, int r, 
     }
 }
 
+// NaN and infinities count, make no maximum, and have the code of NaN. Few warps ever have one.
+template <Config C>
+__device__ __forceinline__ void set_apart(typename Work<C>::Part &in,
+                                          u32 (&maxima)[Work<C>::Part::kMaxima], u64 *nonfinite)
+{
+    typename Work<C>::Part finite = in;
+    const u32 count = finite.replace_specials(0);
+    in.replace_specials(kNan);
+    finite.maxima(maxima);
+    if (count > 0) {
+        atomicAdd(nonfinite, u64(count));
+    }
+}
+
 // Within a page, token t: codes at t * row_bytes, scales at scales_at + t * scales_row, tail at
 // tail_at + t * row_bytes.
 template <Config C>
@@ -86,12 +100,8 @@ __global__ void __launch_bounds__(C.tokens *Work<C>::kThreads)
     const i32 lane = thread % W::kBlock, block = thread / W::kBlock * C.pieces * W::kStride;
     const i64 token = i64(blockIdx.x) * C.tokens + threadIdx.x / W::kThreads;
     const bf16 *row = x + token * (C.dims + C.tail);
-    u8 *page = nullptr;
-    i64 slot = -1;
-    if (token < tokens) {
-        slot = slots[token];
-        page = page_of(cache, slot, pages, page_stride, page_shift, thread == 0, dropped);
-    }
+    const auto [page, within] =
+        place_of(cache, slots, token, tokens, pages, page_stride, page_shift, thread == 0, dropped);
     typename W::Part in = {};
     if (page != nullptr) {
         in.template load<C.align>(row + block + lane * C.piece, W::kStride);
@@ -101,13 +111,7 @@ __global__ void __launch_bounds__(C.tokens *Work<C>::kThreads)
     in.maxima(maxima);
     const bool plain = !has_special(maxima);
     if (__ballot_sync(0xffffffffu, !plain) != 0) {
-        typename W::Part finite = in;
-        const u32 count = finite.replace_specials(0);
-        in.replace_specials(kNan);
-        finite.maxima(maxima);
-        if (count > 0) {
-            atomicAdd(nonfinite, u64(count));
-        }
+        set_apart<C>(in, maxima, nonfinite);
     }
     lanes_larger<W::kLanes>(maxima);
 #pragma unroll
@@ -122,9 +126,8 @@ __global__ void __launch_bounds__(C.tokens *Work<C>::kThreads)
     if (page == nullptr) {
         return; // only now: every lane has taken part in maxima and exchanges
     }
-    const i32 within = within_page(slot, page_shift);
-    u8 *const data = page + within * row_bytes, *const scales =
-                                                    page + scales_at + within * scales_row;
+    u8 *const data = page + within * row_bytes;
+    u8 *const scales = page + scales_at + within * scales_row;
 #pragma unroll
     for (int i = 0; i < C.pieces / W::kExchange; i++) {
         store_run<W::kBlock, C.align>(data + block, lane, i * W::kExchange, code[i]);
