@@ -358,6 +358,8 @@ int command_convert(int argc, char **argv)
     TRY(options_parse(&command, argc, argv, &c.o, &c, &error));
     sigaction(SIGINT, &stop, NULL);
     sigaction(SIGTERM, &stop, NULL);
+    sigaction(SIGHUP, &stop, NULL);
+    signal(SIGXFSZ, SIG_IGN); /* a limit of file sizes is a write's error */
     TRY(run(&c, &error));
 done:
     return options_end(&c.o, status, &error, c.good);

@@ -2,11 +2,13 @@
 #include "convert/bounded_json.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include <sys/stat.h>
 
 #define AGAIN "fetch or write the file again"
@@ -72,12 +74,16 @@ hone_status bounded_json_read(const char *path, json_t **out, hone_error *error)
 {
     hone_status status = HONE_OK;
     struct stat facts;
-    FILE *file = fopen(path, "re");
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe must not make it wait */
+    FILE *file = fd >= 0 ? fdopen(fd, "r") : NULL;
     char *text = NULL;
     size_t len = 0;
 
     if (file == NULL || fstat(fileno(file), &facts) != 0) {
         status = status_set(error, HONE_IO, path, 0, "cannot be read: %s", strerror(errno));
+        if (file == NULL && fd >= 0) {
+            close(fd);
+        }
         goto done;
     }
     if (!S_ISREG(facts.st_mode) || (uint64_t)facts.st_size > BOUNDED_JSON_FILE) {

@@ -87,6 +87,9 @@ static pairing_kind match_mxfp4(pairing *p)
         return PAIRING_BAD_SHAPE;
     }
     const uint64_t last = w->shape[s->rank - 1];
+    if (last > INT64_MAX / 32) { /* of an empty tensor: its bytes bound nothing */
+        return PAIRING_BAD_SHAPE;
+    }
     p->rows = w->shape[s->rank - 2];
     p->cols = split ? 32 * last : w->dtype == SAFETENSORS_F4 ? last : 2 * last;
     p->scale_rows = p->rows;

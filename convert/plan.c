@@ -45,12 +45,18 @@ static hone_status refuse_pair(const pairing *p, const char *source, hone_error 
         p->scale->tensor->name, safetensors_describe(p->scale->tensor, scale, sizeof scale));
 }
 
-/* Whether an e4m3 weight's scales are blocks, and others than are wished for. */
+/* Whether an e4m3 weight's scales are blocks, and others than are wished for: of another size, or
+ * floats, which need not be powers of two, where e8m0 is wished for. */
 static bool is_requantised(const plan_wishes *w, const pairing *p)
 {
-    return w->requantise && p->kind == PAIRING_E4M3 && !p->words && p->rows > 0 && p->cols > 0 &&
-           (ceil_div(p->rows, p->block_rows) != ceil_div(p->rows, w->block_rows) ||
-            ceil_div(p->cols, p->block_cols) != ceil_div(p->cols, w->block_cols));
+    if (!w->requantise || p->kind != PAIRING_E4M3 || p->words || p->rows == 0 || p->cols == 0) {
+        return false;
+    }
+    const safetensors_dtype has = p->scale->tensor->dtype;
+    return ceil_div(p->rows, p->block_rows) != ceil_div(p->rows, w->block_rows) ||
+           ceil_div(p->cols, p->block_cols) != ceil_div(p->cols, w->block_cols) ||
+           (w->scales == SAFETENSORS_F8_E8M0 && has != SAFETENSORS_F8_E8M0 &&
+            has != SAFETENSORS_U8);
 }
 
 static hone_status choose(const plan *p, const checkpoint_entry *entry, plan_item *item,

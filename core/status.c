@@ -47,6 +47,10 @@ hone_status status_set(hone_error *error, hone_status status, const char *source
     va_start(arguments, format);
     vsnprintf(message, sizeof message, format, arguments);
     va_end(arguments);
+    for (char *at = message; *at != '\0'; at++) { /* names of strangers must not steer a terminal */
+        const unsigned char byte = (unsigned char)*at;
+        *at = (byte < ' ' && byte != '\n' && byte != '\t') || byte == 0x7f ? '?' : *at;
+    }
     char from[sizeof error->source];
     snprintf(from, sizeof from, "%s", source != NULL ? source : "");
 
