@@ -319,7 +319,7 @@ hone_status hone_fold_scales(const hone_fold_request *r, hone_fold_report *repor
     TRY(check_scales(&f, error));
     TRY(fill_out_scales(&f, true, error));
     fill_tables(&f);
-    for (int64_t group = 0; group < f.to_groups; group++) {
+    for (int64_t group = 0; r->rows > 0 && group < f.to_groups; group++) {
         fold_columns(&f, group);
     }
     f.report.elements = (uint64_t)r->rows * (uint64_t)r->k;

@@ -175,11 +175,16 @@ static hone_status parse_ops(const char *ops, uint32_t *wanted, hone_error *erro
     for (const char *at = ops; at != NULL;) {
         size_t len = strcspn(at, ",");
         int32_t op = problem_op_parse(at, len);
+        bool known = false;
 
-        if (op == 0) {
-            return status_set(error, HONE_UNKNOWN, NULL, 0,
-                              "no op '%.*s'; there are: fp8_gemm act_quant kv_quant kv_gather",
-                              (int)(len < 40 ? len : 40), at);
+        for (size_t i = 0; i < ARRAY_LEN(adders); i++) { /* other ops no model launches */
+            known = known || adders[i].op == op;
+        }
+        if (!known) {
+            return status_set(
+                error, HONE_UNKNOWN, NULL, 0,
+                "no op '%.*s' of models; there are: fp8_gemm act_quant kv_quant kv_gather",
+                (int)(len < 40 ? len : 40), at);
         }
         *wanted |= UINT32_C(1) << op;
         at = at[len] == ',' ? at + len + 1 : NULL;
