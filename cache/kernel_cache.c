@@ -313,8 +313,8 @@ done:
     return status;
 }
 
-static hone_status put_once(kernel_cache *c, const uint8_t key[DIGEST_BYTES],
-                            const uint8_t *packed, size_t len, hone_error *error)
+static hone_status put_once(kernel_cache *c, const uint8_t key[DIGEST_BYTES], const uint8_t *packed,
+                            size_t len, hone_error *error)
 {
     hone_status status = HONE_OK;
     bool begun = false;

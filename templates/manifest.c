@@ -199,7 +199,8 @@ hone_status manifest_legal(const manifest *m, const hone_problem *problem,
     }
     TRY(first_refusal(m, m->require, m->require_len, &values, &refusal, error));
     for (uint32_t i = 0; i < m->launches_len && refusal == NULL && g.fits; i++) {
-        TRY(manifest_launch_geometry(m, &m->launches[i], MANIFEST_GEOMETRY_ALL, &values, &g, error));
+        TRY(manifest_launch_geometry(m, &m->launches[i], MANIFEST_GEOMETRY_ALL, &values, &g,
+                                     error));
         TRY(check_maps(m, &m->launches[i], &values, &g, error));
     }
     say_why(why, refusal != NULL ? refusal->why : g.why);

@@ -33,7 +33,8 @@ done:
 static hone_status read_argument(const manifest_reader *r, const document_node *node,
                                  manifest_launch *launch, manifest_argument *argument)
 {
-    static const char *const pointer[] = {"operand", "when", NULL}, *const space[] = {"workspace", NULL},
+    static const char *const pointer[] = {"operand", "when", NULL},
+                             *const space[] = {"workspace", NULL},
                              *const scalar[] = {"scalar", "type", NULL};
     hone_status status = HONE_OK;
 

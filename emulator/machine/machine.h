@@ -59,12 +59,13 @@ struct warp {
     uint32_t live;
     uint32_t pc; /* of all lanes while they are together */
     uint32_t lane_pc[MACHINE_LANES];
-    uint32_t parked; /* lanes that wait at a warp-wide instruction */
-    uint32_t rotate; /* the next group begins at or above this pc: fairness */
+    uint32_t parked;             /* lanes that wait at a warp-wide instruction */
+    uint32_t rotate;             /* the next group begins at or above this pc: fairness */
     uint32_t meet_pc, meet_mask; /* lanes that parted and wait for one another here; none: 0 */
     bool diverged, tainted;
-    uint8_t settles_in, settles_wait; /* turns until taint_settle looks; from one look to the next */
-    bool progressed; /* since parked lanes were last let go to look again */
+    uint8_t settles_in,
+        settles_wait; /* turns until taint_settle looks; from one look to the next */
+    bool progressed;  /* since parked lanes were last let go to look again */
     /* A handler asks for the turn to end: what it polls for has not happened. `polled` is then the
      * cluster's `changes` at that time: while it stands, looking again is in vain. */
     bool yields;

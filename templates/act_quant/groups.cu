@@ -3,10 +3,10 @@
 //
 // A group is `group / vec` neighbouring lanes, each of which holds `vec` elements; x is read once
 // and q written once. With a gate a row of x is k gates, then k ups. Scales go to their final
-// layout, its padding included: a padding scale is 1.0 (0x7f), so that a reader of whole words meets
-// neither NaN nor an undefined byte. Rows that there are not (MoE: past an expert's last, or of no
-// expert) are neither read nor written. Codes and scales equal core/numfmt.h's, byte for byte.
-// Domains and launch: groups.yaml.
+// layout, its padding included: a padding scale is 1.0 (0x7f), so that a reader of whole words
+// meets neither NaN nor an undefined byte. Rows that there are not (MoE: past an expert's last, or
+// of no expert) are neither read nor written. Codes and scales equal core/numfmt.h's, byte for
+// byte. Domains and launch: groups.yaml.
 #include "device/activation.cuh"
 #include "device/quantise.cuh"
 #include "device/scale_layout.cuh"
@@ -33,8 +33,7 @@ template <Config C> struct Work {
     static_assert(C.threads % 32 == 0 && C.threads <= 1024, "threads: whole warps");
     static_assert(kColumns >= 1 && kColumns * kLanes * C.rows == C.threads,
                   "rows: every lane has a group");
-    static_assert(C.vec * C.repeat * kInputs <= 64,
-                  "repeat: what a lane holds stays in registers");
+    static_assert(C.vec * C.repeat * kInputs <= 64, "repeat: what a lane holds stays in registers");
     static_assert(!C.ue8m0 || rule_is_pow2(C.rule),
                   "ue8m0 scales need a rule that makes powers of two");
 
@@ -99,8 +98,8 @@ __device__ __forceinline__ bool row_is_there(const i32 *rows, i64 row, i64 m, i6
     return true;
 }
 
-// m x groups of each expert are quantised; scales are written for rows_padded x groups_padded. Scale
-// strides: device/scale_layout.cuh; scale_expert: from expert to expert.
+// m x groups of each expert are quantised; scales are written for rows_padded x groups_padded.
+// Scale strides: device/scale_layout.cuh; scale_expert: from expert to expert.
 template <Config C>
 __global__ void __launch_bounds__(C.threads)
     act_quant_groups(const typename Work<C>::Element *__restrict__ x, u8 *__restrict__ q,

@@ -126,8 +126,8 @@ constexpr float kSmallestDivisor = 8.2718061e-25f;
 
 // fl32(x / s) of a finite x, from the rounded reciprocal and two corrections: the first leaves q
 // within one unit in the last place, from where the second rounds as division does (Markstein).
-// `Short`: x, and the amax that s was made of, have at most 11 significant bits. Then one correction
-// does; there are so few quotients that tests/core/test_quantise.c tries them all.
+// `Short`: x, and the amax that s was made of, have at most 11 significant bits. Then one
+// correction does; there are so few quotients that tests/core/test_quantise.c tries them all.
 template <bool Short> __device__ __forceinline__ float divide(float x, float minus_s, float inverse)
 {
     float q = x * inverse;
@@ -138,8 +138,8 @@ template <bool Short> __device__ __forceinline__ float divide(float x, float min
     return copysignf(q, x); // -0 stays
 }
 
-// y = fl32(x / s), NaN for an infinite x. By a power of two the product with 1/s is the same number,
-// and cheaper. `plain`: x is finite.
+// y = fl32(x / s), NaN for an infinite x. By a power of two the product with 1/s is the same
+// number, and cheaper. `plain`: x is finite.
 template <int Rule, bool Short = false, int N>
 __device__ __forceinline__ void divide_all(float (&y)[N], const float (&x)[N], float s, bool plain)
 {
@@ -216,7 +216,8 @@ template <typename T, int N> struct Words {
     }
 
     // Divided by their scale. `plain`: all are finite.
-    template <int Rule> __device__ __forceinline__ void divided(float (&y)[N], float s, bool plain) const
+    template <int Rule>
+    __device__ __forceinline__ void divided(float (&y)[N], float s, bool plain) const
     {
         float x[N];
         if constexpr (rule_is_pow2(Rule) && is_same<T, bf16>) {

@@ -13,7 +13,7 @@ template <int Parts> __device__ __forceinline__ bool arrive_last(u32 *counter)
     if (threadIdx.x == 0) {
         asm volatile("atom.acq_rel.gpu.global.add.u32 %0, [%1], 1;"
                      : "=r"(before)
-                     : "l"(counter)
+                     : "l"(__cvta_generic_to_global(counter))
                      : "memory");
     }
     return __syncthreads_or(before == Parts - 1);

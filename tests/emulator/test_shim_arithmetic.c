@@ -1,5 +1,5 @@
-/* HONE_EMU_ARITHMETIC, seen through the driver: one product of spec kernels.md appendix B whose bits
- * tell the three arithmetics apart. */
+/* HONE_EMU_ARITHMETIC, seen through the driver: one product of spec kernels.md appendix B whose
+ * bits tell the three arithmetics apart. */
 #include "tests/emulator/shim_driver.h"
 #include "core/status.h"
 #include "tests/support/suite.h"

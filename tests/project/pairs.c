@@ -14,7 +14,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_AXES = 40, MOST_VALUES = 16, TRIES = 24, RARE_TRIES = 4000, TRIED_CONFIGS = 400, MOST_CASES = 4096 };
+enum {
+    MOST_AXES = 40,
+    MOST_VALUES = 16,
+    TRIES = 24,
+    RARE_TRIES = 4000,
+    TRIED_CONFIGS = 400,
+    MOST_CASES = 4096
+};
 
 /* One value of each axis: device, fields, parameters. */
 typedef struct choice {

@@ -198,8 +198,8 @@ static const struct {
 #define CONFIG(swap, m, n, rows, columns, chunks, sets, stages, pair, loaders, staged, idle)       \
     "swap=" #swap " block_m=" #m " block_n=" #n " row_groups=" #rows " column_groups=" #columns    \
     " chunks=" #chunks " sets=" #sets " stages=" #stages " pair=" #pair                            \
-    " queue=1 split_k=1 share=1 raster=1 staged=" #staged                                          \
-    " loader_registers=" #loaders " residency=1 idle=" #idle
+    " queue=1 split_k=1 share=1 raster=1 staged=" #staged " loader_registers=" #loaders            \
+    " residency=1 idle=" #idle
 #define PER_128                                                                                    \
     "fp8_gemm:m=%d,n=72,k=320,recipe=f32-1x128-128x128,a_scale_layout=row,order=fixed,out=f32"
 #define PER_32 "fp8_gemm:m=%d,n=72,k=320,recipe=ue8m0-1x32-32x32,a_scale_layout=row,order=fixed"
