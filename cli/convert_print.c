@@ -1,9 +1,8 @@
 /* convert_print.c - see convert_print.h. */
 #include "cli/convert_print.h"
 
-#include "cli/print.h"
-
 #include <inttypes.h>
+#include <jansson.h>
 #include <math.h>
 #include <stdio.h>
 
@@ -122,23 +121,44 @@ static json_t *row_json(const convert_row *r)
     return root;
 }
 
+/* An object whose last member is a list: what comes before it, then one value at a time, so that a
+ * checkpoint of many tensors costs no memory of its own. */
+static void begin_list(json_t *before, const char *name)
+{
+    fputs("{", stdout);
+    json_dumpf(before, stdout, JSON_EMBED);
+    printf(", \"%s\": [", name);
+    json_decref(before);
+}
+
+static void print_next(json_t *value, size_t index)
+{
+    fputs(index > 0 ? ",\n  " : "\n  ", stdout);
+    json_dumpf(value, stdout, 0);
+    json_decref(value);
+}
+
+static void end_list(void)
+{
+    puts("\n]}");
+}
+
 static void print_as_json(const plan *p, const char *path, const convert_row *rows, const totals *t,
                           double seconds)
 {
-    json_t *list = json_array();
-
+    begin_list(json_pack("{s:s, s:s, s:[i, i], s:s, s:I, s:I, s:I, s:I, s:f, s:o, s:o}", "input",
+                         p->from->path, "output", path, "block", (int)p->wishes.block_rows,
+                         (int)p->wishes.block_cols, "scales",
+                         p->wishes.scales == SAFETENSORS_F32 ? "f32" : "e8m0", "folded",
+                         (json_int_t)t->folded, "requantised", (json_int_t)t->requantised, "copied",
+                         (json_int_t)copied(p), "bytes", (json_int_t)p->bytes, "seconds", seconds,
+                         "fold", fold_json(&t->fold), "requantise",
+                         requantise_json(&t->requantise)),
+               "tensors");
     for (size_t i = 0; i < p->rows; i++) {
-        json_array_append_new(list, row_json(&rows[i]));
+        print_next(row_json(&rows[i]), i);
     }
-    json_t *root = json_pack(
-        "{s:s, s:s, s:[i, i], s:s, s:I, s:I, s:I, s:I, s:f, s:o, s:o, s:o}", "input", p->from->path,
-        "output", path, "block", (int)p->wishes.block_rows, (int)p->wishes.block_cols, "scales",
-        p->wishes.scales == SAFETENSORS_F32 ? "f32" : "e8m0", "folded", (json_int_t)t->folded,
-        "requantised", (json_int_t)t->requantised, "copied", (json_int_t)copied(p), "bytes",
-        (json_int_t)p->bytes, "seconds", seconds, "fold", fold_json(&t->fold), "requantise",
-        requantise_json(&t->requantise), "tensors", list);
-    print_json(root);
-    json_decref(root);
+    end_list();
 }
 
 void convert_print(const plan *p, const char *path, const convert_row *rows, double seconds,
@@ -187,20 +207,18 @@ void convert_print_check(const char *path, const check_report *r, bool json)
                r->len == 0 ? "nothing wrong was found" : "the check FAILED");
         return;
     }
-    json_t *list = json_array();
+    begin_list(json_pack("{s:s, s:I, s:I, s:I, s:I}", "input", path, "e4m3_weights",
+                         (json_int_t)r->weights, "mxfp4_weights", (json_int_t)r->mxfp4, "scales",
+                         (json_int_t)r->scales, "not_pow2", (json_int_t)r->not_pow2),
+               "findings");
     for (size_t i = 0; i < r->len; i++) {
         const check_finding *f = &r->findings[i];
-        json_array_append_new(
-            list, json_pack("{s:s, s:s, s:s, s:s, s:s, s:I, s:I, s:I, s:I}", "finding",
-                            check_name(f->kind), "tensor", f->tensor->name, "text",
-                            check_text(f->kind), "remedy", check_remedy(f->kind), "detail",
-                            f->detail, "count", (json_int_t)f->count, "of", (json_int_t)f->of,
-                            "row", (json_int_t)f->row, "col", (json_int_t)f->col));
+        print_next(json_pack("{s:s, s:s, s:s, s:s, s:s, s:I, s:I, s:I, s:I}", "finding",
+                             check_name(f->kind), "tensor", f->tensor->name, "text",
+                             check_text(f->kind), "remedy", check_remedy(f->kind), "detail",
+                             f->detail, "count", (json_int_t)f->count, "of", (json_int_t)f->of,
+                             "row", (json_int_t)f->row, "col", (json_int_t)f->col),
+                   i);
     }
-    json_t *root =
-        json_pack("{s:s, s:I, s:I, s:I, s:I, s:o}", "input", path, "e4m3_weights",
-                  (json_int_t)r->weights, "mxfp4_weights", (json_int_t)r->mxfp4, "scales",
-                  (json_int_t)r->scales, "not_pow2", (json_int_t)r->not_pow2, "findings", list);
-    print_json(root);
-    json_decref(root);
+    end_list();
 }

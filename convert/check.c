@@ -4,8 +4,10 @@
 
 #include "convert/bounded_json.h"
 #include "convert/check_scan.h"
+#include "convert/check_zero.h"
 #include "convert/plan.h"
 #include "convert/pool.h"
+#include "core/integer.h"
 
 #include <fnmatch.h>
 #include <inttypes.h>
@@ -130,12 +132,11 @@ static hone_status find_counts(checking *k, const item *i, hone_error *error)
                                            CHECK_PADDING};
     hone_status status = HONE_OK;
     const check_counts *n = &i->counts;
-    const safetensors_tensor *scale = i->pair.scale->tensor;
 
     k->report.scales += n->scales;
     k->report.not_pow2 += n->not_pow2;
-    if (i->pair.words && n->float_words > 0 && 4 * n->float_words >= scale->bytes) {
-        return find_pair(k, CHECK_WORDS, &i->pair, error); /* all of them: bytes say nothing */
+    if (2 * (i->pair.words ? n->float_words : n->byte_words) > n->words) {
+        return find_pair(k, CHECK_WORDS, &i->pair, error); /* read as what they are not */
     }
     for (size_t m = 0; m < ARRAY_LEN(of_scales); m++) {
         if (n->count[of_scales[m]] > 0) {
@@ -157,11 +158,6 @@ done:
 
 /* ---- What is looked at. -------------------------------------------------------------------- */
 
-static uint64_t ceil_div(uint64_t a, uint64_t b)
-{
-    return a / b + (a % b != 0);
-}
-
 static bool is_skipped(const check_options *o, const char *name)
 {
     for (size_t i = 0; i < o->skip_len; i++) {
@@ -172,11 +168,14 @@ static bool is_skipped(const check_options *o, const char *name)
     return false;
 }
 
-/* Whether the scales are one a block of `block`. */
+/* Whether the scales are one a block of `block`, as far as their shape says. */
 static bool is_block(const pairing *p, const int64_t block[2])
 {
-    return p->scale_rows == ceil_div(p->rows, (uint64_t)block[0]) &&
-           p->scale_cols == ceil_div(p->cols, (uint64_t)block[1]);
+    const uint64_t unit = p->words ? 4 : 1;
+    const uint64_t wide = integer_ceil_div_u64(p->cols, (uint64_t)block[1]);
+
+    return p->scale_rows == integer_ceil_div_u64(p->rows, (uint64_t)block[0]) &&
+           integer_ceil_div_u64(p->scale_cols, unit) == integer_ceil_div_u64(wide, unit);
 }
 
 static void add_item(checking *k, const pairing *p)
@@ -184,7 +183,7 @@ static void add_item(checking *k, const pairing *p)
     item *i = &k->items[k->items_len++];
 
     *i = (item){.pair = *p, .first_job = k->jobs};
-    i->scale_jobs = ceil_div(p->scale->tensor->bytes, PLAN_TILE);
+    i->scale_jobs = integer_ceil_div_u64(p->scale->tensor->bytes, PLAN_TILE);
     k->bytes += p->scale->tensor->bytes;
     if (p->kind == PAIRING_E4M3 && p->weight->tensor->bytes > 0) {
         const uint64_t fits = PLAN_TILE / p->cols, whole = p->block_rows;
@@ -193,8 +192,8 @@ static void add_item(checking *k, const pairing *p)
             i->code_rows = whole;
         }
         i->code_rows = p->cols > window_most ? 0 : i->code_rows;
-        i->code_jobs = i->code_rows > 0 ? p->batch * ceil_div(p->rows, i->code_rows)
-                                        : ceil_div(p->weight->tensor->bytes, PLAN_TILE);
+        i->code_jobs = i->code_rows > 0 ? p->batch * integer_ceil_div_u64(p->rows, i->code_rows)
+                                        : integer_ceil_div_u64(p->weight->tensor->bytes, PLAN_TILE);
         k->bytes += p->weight->tensor->bytes;
     }
     k->jobs += i->scale_jobs + i->code_jobs;
@@ -265,8 +264,10 @@ static hone_status scan_scales(const checking *k, const item *i, uint64_t piece,
     hone_status status =
         safetensors_view(k->c->shards[i->pair.scale->shard], t, offset, r->bytes, &window, error);
     if (status == HONE_OK) {
-        check_scan_scales(window.bytes, r->bytes / unit, t->dtype, offset / unit,
-                          i->pair.scale_cols, &r->counts);
+        check_scan_scales(window.bytes, r->bytes / unit, &i->pair, offset / unit, &r->counts);
+        if (unit == 1 || i->pair.words) {
+            status = check_zero(k->c, &i->pair, window.bytes, r->bytes, offset, &r->counts, error);
+        }
         safetensors_unview(&window);
     }
     return status;
@@ -285,7 +286,7 @@ static void place_codes(const item *i, uint64_t piece, uint64_t *offset, uint64_
                                                                : PLAN_TILE;
         return;
     }
-    const uint64_t pieces = ceil_div(p->rows, i->code_rows);
+    const uint64_t pieces = integer_ceil_div_u64(p->rows, i->code_rows);
     const uint64_t row = piece % pieces * i->code_rows;
     *offset = (piece / pieces * p->rows + row) * p->cols;
     *rows = p->rows - row < i->code_rows ? p->rows - row : i->code_rows;

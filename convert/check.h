@@ -19,12 +19,13 @@
       "correct quantization_config.weight_block_size, or requantise to it")                        \
     X(pow2, POW2, "scales that are no powers of two, where ue8m0 is meant",                        \
       "requantise with --requantise: a scale rounded alone is another matrix")                     \
-    X(zero, ZERO, "scales that are zero", "write them again: a block of zeros has a scale too")    \
+    X(zero, ZERO, "scales that are zero, or bytes of 0 over codes that are not",                   \
+      "write them again: a block of zeros has a scale too")                                        \
     X(negative, NEGATIVE, "scales that are negative", "write them again")                          \
     X(nan, NAN_, "scales that are NaN", "write them again from the source")                        \
     X(infinite, INFINITE, "scales that are infinite", "write them again from the source")          \
-    X(words, WORDS, "int32 scales that are floats' bits and not four ue8m0 bytes",                 \
-      "pack the exponents' bytes, or store the floats as F32")                                     \
+    X(words, WORDS, "packed wrongly: I32 scales that are floats, or F32 that are packed bytes",    \
+      "floats are F32; four ue8m0 bytes, the lowest group first, are I32")                         \
     X(padding, PADDING, "packed scales whose padding is neither 1 nor least",                      \
       "fill the bytes past the last group with 0x7f")                                              \
     X(codes, CODES, "e4m3 codes that are NaN", "write the weight again from the source")           \

@@ -1,6 +1,7 @@
 /* check_scan.c - see check_scan.h. */
 #include "convert/check_scan.h"
 
+#include "core/integer.h"
 #include "core/numfmt.h"
 
 #include <math.h>
@@ -16,12 +17,14 @@ void check_counts_add(check_counts *to, const check_counts *more)
     }
     to->scales += more->scales;
     to->not_pow2 += more->not_pow2;
+    to->words += more->words;
     to->float_words += more->float_words;
+    to->byte_words += more->byte_words;
     to->blocks += more->blocks;
     to->topped += more->topped;
 }
 
-static void note(check_counts *c, check_kind kind, uint64_t index)
+void check_counts_note(check_counts *c, check_kind kind, uint64_t index)
 {
     if (c->count[kind]++ == 0) {
         c->first[kind] = index;
@@ -34,15 +37,15 @@ static void scan_float(float x, uint64_t index, check_counts *c)
 
     c->scales++;
     if (isnan(x)) {
-        note(c, CHECK_NAN_, index);
+        check_counts_note(c, CHECK_NAN_, index);
     } else if (x == 0) {
-        note(c, CHECK_ZERO, index);
+        check_counts_note(c, CHECK_ZERO, index);
     } else if (x < 0) {
-        note(c, CHECK_NEGATIVE, index);
+        check_counts_note(c, CHECK_NEGATIVE, index);
     } else if (isinf(x)) {
-        note(c, CHECK_INFINITE, index);
+        check_counts_note(c, CHECK_INFINITE, index);
     } else if (!numfmt_ue8m0_exact(x, &code)) {
-        note(c, CHECK_POW2, index);
+        check_counts_note(c, CHECK_POW2, index);
         c->not_pow2++;
     }
 }
@@ -51,41 +54,61 @@ static void scan_byte(uint8_t byte, uint64_t index, check_counts *c)
 {
     c->scales++;
     if (byte == 0xff) {
-        note(c, CHECK_NAN_, index);
+        check_counts_note(c, CHECK_NAN_, index);
     }
 }
 
-/* A word of four scale bytes, the lowest first; those past the row's last are padding. */
-static void scan_word(const uint8_t *word, uint64_t index, uint64_t words, uint64_t per_row,
-                      check_counts *c)
+static bool is_between(uint8_t byte, uint8_t least, uint8_t most)
 {
-    const uint64_t row = index / words, col = index % words * 4;
-    const bool like_float = word[0] == 0 && word[1] == 0 && (word[2] & 0x7f) == 0;
+    return byte >= least && byte <= most;
+}
 
-    c->float_words += like_float && (word[2] | word[3]) != 0;
+/* What four bytes look like, whatever they are called. As floats, scales are 2^-47 to 2^17: their
+ * last byte is 0x28 to 0x47. As ue8m0 bytes they are 2^-55 to 2^25, 0x48 to 0x98, and 0 where
+ * nobody wrote. So none looks like both, and what is outside is neither. */
+static void judge_word(const uint8_t *word, check_counts *c)
+{
+    bool bytes = is_between(word[0], 0x48, 0x98);
+
+    for (int i = 1; i < 4; i++) {
+        bytes = bytes && (word[i] == 0 || is_between(word[i], 0x48, 0x98));
+    }
+    c->words += (word[0] | word[1] | word[2] | word[3]) != 0;
+    c->float_words += is_between(word[3], 0x28, 0x47);
+    c->byte_words += bytes;
+}
+
+/* A word of four scale bytes, the lowest first. Those past the row's last are padding; those that
+ * are padding under one block and scales under another, of the same shape, may be either. */
+static void scan_word(const uint8_t *word, uint64_t index, const pairing *p, check_counts *c)
+{
+    const uint64_t words = integer_ceil_div_u64(p->scale_cols, 4);
+    const uint64_t row = index / words, col = index % words * 4;
+
     for (uint64_t i = 0; i < 4; i++) {
-        if (col + i < per_row) {
-            scan_byte(word[i], row * per_row + col + i, c);
-        } else if (word[i] != 0x7f && word[i] != 0) {
-            note(c, CHECK_PADDING, row * per_row + per_row - 1);
+        if (col + i < p->scale_cols) {
+            scan_byte(word[i], row * p->scale_cols + col + i, c);
+        } else if (word[i] != 0x7f && word[i] != 0 &&
+                   (col + i >= p->scale_cols_most || word[i] == 0xff)) {
+            check_counts_note(c, CHECK_PADDING, row * p->scale_cols + p->scale_cols - 1);
         }
     }
 }
 
-void check_scan_scales(const uint8_t *bytes, uint64_t len, safetensors_dtype dtype, uint64_t index,
-                       uint64_t per_row, check_counts *c)
+void check_scan_scales(const uint8_t *bytes, uint64_t len, const pairing *p, uint64_t index,
+                       check_counts *c)
 {
-    const uint64_t words = (per_row + 3) / 4;
+    const safetensors_dtype dtype = p->scale->tensor->dtype;
+    const uint64_t unit = safetensors_dtype_bits(dtype) / 8;
 
     for (uint64_t i = 0; i < len; i++) {
-        const uint8_t *at = bytes + i * (safetensors_dtype_bits(dtype) / 8);
-        const uint16_t half =
-            (uint16_t)(at[0] |
-                       (dtype == SAFETENSORS_BF16 || dtype == SAFETENSORS_F16 ? at[1] << 8 : 0));
+        const uint8_t *at = bytes + i * unit;
+        const uint16_t half = (uint16_t)(unit == 2 ? at[0] | at[1] << 8 : 0);
         float x = 0;
         switch (dtype) {
         case SAFETENSORS_F32:
             memcpy(&x, at, sizeof x);
+            judge_word(at, c);
             scan_float(x, index + i, c);
             break;
         case SAFETENSORS_BF16:
@@ -95,7 +118,8 @@ void check_scan_scales(const uint8_t *bytes, uint64_t len, safetensors_dtype dty
             scan_float(numfmt_f16_decode(half), index + i, c);
             break;
         case SAFETENSORS_I32:
-            scan_word(at, index + i, words, per_row, c);
+            judge_word(at, c);
+            scan_word(at, index + i, p, c);
             break;
         default:
             scan_byte(at[0], index + i, c);

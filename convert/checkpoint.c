@@ -38,6 +38,14 @@ static bool ends_in(const char *text, const char *end)
     return len >= end_len && strcmp(text + len - end_len, end) == 0;
 }
 
+static hone_status refuse_many(const char *source, uint64_t tensors, hone_error *error)
+{
+    return status_set(error, HONE_LIMIT, source, 0,
+                      "%" PRIu64 " tensors; at most %" PRIu64
+                      " are read: convert a part of the shards at a time",
+                      tensors, CHECKPOINT_TENSORS_MOST);
+}
+
 /* ---- Which files. -------------------------------------------------------------------------- */
 
 /* Add a shard's name, once. */
@@ -73,6 +81,10 @@ static hone_status names_of_index(opening *o, const char *path, hone_error *erro
         status = status_set(error, HONE_BAD_TEXT, path, 0,
                             "no 'weight_map' that gives each tensor its file; fetch the index "
                             "again");
+        goto done;
+    }
+    if (json_object_size(o->map) > CHECKPOINT_TENSORS_MOST) {
+        status = refuse_many(path, json_object_size(o->map), error);
         goto done;
     }
     json_object_foreach(o->map, key, value)
@@ -155,6 +167,7 @@ static hone_status open_shards(opening *o, hone_error *error)
 {
     hone_status status = HONE_OK;
     checkpoint *c = o->c;
+    uint64_t headers = 0;
     char *path = NULL;
 
     c->shards = calloc(c->shards_len + 1, sizeof(safetensors_file *));
@@ -171,9 +184,16 @@ static hone_status open_shards(opening *o, hone_error *error)
         free(path);
         path = NULL;
         c->entries_len += safetensors_table_of(c->shards[i])->len;
+        headers += safetensors_header_bytes(c->shards[i]);
         if (c->entries_len > CHECKPOINT_TENSORS_MOST) {
-            status = status_set(error, HONE_LIMIT, c->path, 0, "over %" PRIu64 " tensors",
-                                CHECKPOINT_TENSORS_MOST);
+            status = refuse_many(c->path, c->entries_len, error);
+            goto done;
+        }
+        if (headers > CHECKPOINT_HEADERS_MOST) {
+            status = status_set(error, HONE_LIMIT, c->path, 0,
+                                "headers of over %" PRIu64 " bytes together: convert a part of the "
+                                "shards at a time, or give tensors shorter names",
+                                CHECKPOINT_HEADERS_MOST);
             goto done;
         }
     }

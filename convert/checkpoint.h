@@ -7,7 +7,9 @@
 
 #define CHECKPOINT_INDEX        "model.safetensors.index.json"
 #define CHECKPOINT_SHARDS_MOST  4096u
-#define CHECKPOINT_TENSORS_MOST (UINT64_C(1) << 20)
+#define CHECKPOINT_TENSORS_MOST (UINT64_C(1) << 18)
+/* Bytes of all headers together: what is kept of them is less (convert.md: 512 MiB in all). */
+#define CHECKPOINT_HEADERS_MOST (UINT64_C(64) << 20)
 
 typedef struct checkpoint_entry {
     const safetensors_tensor *tensor;

@@ -186,7 +186,9 @@ static hone_status write_index(const plan *p, const folder *f, hone_error *error
     if (fflush(file) != 0 || ferror(file) || fsync(fileno(file)) != 0) {
         status = status_set(error, HONE_IO, f->path, 0,
                             "its index cannot be written: %s; make room", strerror(errno));
+        goto done;
     }
+    safetensors_sync_folder(path);
 done:
     if (file != NULL) {
         fclose(file);
@@ -203,6 +205,7 @@ static hone_status name_folder(folder *f, hone_error *error)
         return status_set(error, HONE_IO, f->path, 0, "cannot be completed: %s", strerror(errno));
     }
     f->made = false; /* it is no more ours to remove */
+    safetensors_sync_folder(f->path);
     return HONE_OK;
 }
 

@@ -14,8 +14,8 @@ typedef struct convert_row {
     requantise_sums requantise;
 } convert_row;
 
-/* From the calling thread, some ten times a second: bytes of the output so far. Non-zero cancels.
- */
+/* From the calling thread, at least once for each shard, then some ten times a second: bytes of the
+ * output so far. Non-zero cancels. */
 typedef int (*convert_progress_fn)(void *context, uint64_t done, uint64_t total);
 
 typedef struct convert_options {

@@ -2,6 +2,7 @@
 #include "convert/convert_parts.h"
 
 #include "core/fold_mxfp4.h"
+#include "core/integer.h"
 #include "core/numfmt.h"
 
 #include <inttypes.h>
@@ -35,11 +36,6 @@ const plan_item *convert_item(const plan_shard *shard, uint64_t job)
     return &shard->items[low];
 }
 
-static uint64_t least(uint64_t a, uint64_t b)
-{
-    return a < b ? a : b;
-}
-
 static tile tile_of(const plan_item *item, uint64_t job)
 {
     const uint64_t index = job - item->first_job, a_matrix = item->down * item->across;
@@ -47,8 +43,8 @@ static tile tile_of(const plan_item *item, uint64_t job)
 
     t.row = index % a_matrix / item->across * item->tile_rows;
     t.col = index % item->across * item->tile_cols;
-    t.rows = least(item->tile_rows, item->pair.rows - t.row);
-    t.cols = least(item->tile_cols, item->pair.cols - t.col);
+    t.rows = integer_least_u64(item->tile_rows, item->pair.rows - t.row);
+    t.cols = integer_least_u64(item->tile_cols, item->pair.cols - t.col);
     return t;
 }
 
@@ -265,7 +261,7 @@ static hone_status do_requantise(const convert_shard *c, const tile *t, convert_
 
     TRY(see(c, p->weight, &codes, s->codes, &window, &q.codes, &q.codes_stride, error));
     TRY(see_old_scales(c, t, s, &q, error));
-    requantise_tile_run(&q, &result->requantise);
+    requantise_tile_run(&q, c->lanes, &result->requantise);
     if (result->requantise.bad_scales > 0) {
         status = refuse_scales(c, t, error);
         goto done;
@@ -288,7 +284,7 @@ static hone_status do_copy(const convert_shard *c, const plan_item *item, uint64
 {
     hone_status status = HONE_OK;
     const uint64_t offset = (job - item->first_job) * PLAN_TILE;
-    const uint64_t bytes = least(PLAN_TILE, item->entry->tensor->bytes - offset);
+    const uint64_t bytes = integer_least_u64(PLAN_TILE, item->entry->tensor->bytes - offset);
     safetensors_window window = {0};
 
     TRY(safetensors_view(file_of(c, item->entry), item->entry->tensor, offset, bytes, &window,

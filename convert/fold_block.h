@@ -1,6 +1,7 @@
 /* fold_block.h - a block of the fold, after fold_lanes.h's inner loops: count the magnitudes at
  * each exponent, choose the scale, look the codes up. What any rule costs follows from the counts.
  */
+#include "convert/warm.h"
 #include "core/fold_mxfp4.h"
 
 #include <stdbool.h>
@@ -201,21 +202,6 @@ static uint8_t fold_block(const fold_tile *tile, uint64_t row, uint64_t group, u
     return scale;
 }
 
-/* A block's rows lie pages apart, which no processor foresees: the band of blocks is read once in
- * the order of memory, into the second cache. */
-static void warm(const fold_tile *tile, uint64_t row, uint64_t rows)
-{
-    uint8_t sum = 0;
-
-    for (uint64_t r = row; r < row + rows; r++) {
-        const volatile uint8_t *codes = tile->codes + r * tile->codes_stride;
-        for (uint64_t at = 0; at < tile->cols / 2; at += 64) {
-            sum |= codes[at];
-        }
-    }
-    (void)sum;
-}
-
 static void run(const fold_tile *tile, const fold_costs *costs, fold_sums *sums)
 {
     const uint64_t groups = tile->cols / FOLD_MXFP4_GROUP;
@@ -227,7 +213,7 @@ static void run(const fold_tile *tile, const fold_costs *costs, fold_sums *sums)
     for (uint64_t row = 0; row < tile->rows; row += tile->block_rows) {
         const uint64_t left = tile->rows - row;
         const uint64_t rows = left < tile->block_rows ? left : tile->block_rows;
-        warm(tile, row, rows);
+        warm_rows(tile->codes + row * tile->codes_stride, tile->codes_stride, rows, tile->cols / 2);
         for (uint64_t group = 0; group < groups; group += block_groups) {
             const uint64_t rest = groups - group;
             *scale++ = fold_block(tile, row, group, rows, rest < block_groups ? rest : block_groups,

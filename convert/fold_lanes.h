@@ -164,6 +164,7 @@ static void fold(const uint8_t *codes, size_t groups, const uint8_t *rows,
 }
 
 #include "convert/fold_block.h"
+#include "convert/requantise_block.h"
 
 extern const fold_lanes FOLD_LANES;
-const fold_lanes FOLD_LANES = {FOLD_LANES_NAME, run};
+const fold_lanes FOLD_LANES = {FOLD_LANES_NAME, run, requantise};

@@ -1,6 +1,8 @@
 /* pairing.c - see pairing.h. */
 #include "convert/pairing.h"
 
+#include "core/integer.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -56,11 +58,6 @@ static bool is_packed_code(safetensors_dtype dtype)
     return dtype == SAFETENSORS_I8 || dtype == SAFETENSORS_U8 || dtype == SAFETENSORS_F4;
 }
 
-static uint64_t ceil_div(uint64_t a, uint64_t b)
-{
-    return a / b + (a % b != 0);
-}
-
 /* Whether the first `rank` dimensions are the same; their product is the batch. */
 static bool same_batch(const safetensors_tensor *a, const safetensors_tensor *b, uint32_t rank,
                        uint64_t *batch)
@@ -93,7 +90,7 @@ static pairing_kind match_mxfp4(pairing *p)
     p->rows = w->shape[s->rank - 2];
     p->cols = split ? 32 * last : w->dtype == SAFETENSORS_F4 ? last : 2 * last;
     p->scale_rows = p->rows;
-    p->scale_cols = s->shape[s->rank - 1];
+    p->scale_cols = p->scale_cols_most = s->shape[s->rank - 1];
     if (p->cols % 32 != 0 || p->scale_cols != p->cols / 32 ||
         (split && w->dtype == SAFETENSORS_F4)) {
         return PAIRING_BAD_SHAPE;
@@ -140,19 +137,25 @@ static pairing_kind match_e4m3(pairing *p)
     if (!scale_matrix(p)) {
         return PAIRING_BAD_SHAPE;
     }
+    const uint64_t has = p->scale_cols, unit = p->words ? 4 : 1;
     for (size_t i = 0; i < ARRAY_LEN(blocks); i++) {
         const uint64_t rows = blocks[i].rows > 0 ? blocks[i].rows : p->rows > 0 ? p->rows : 1;
         const uint64_t cols = blocks[i].cols > 0 ? blocks[i].cols : p->cols > 0 ? p->cols : 1;
-        const uint64_t wide = ceil_div(p->cols, cols);
-        if (p->scale_rows == ceil_div(p->rows, rows) &&
-            p->scale_cols == (p->words ? ceil_div(wide, 4) : wide)) {
+        const uint64_t wide = integer_ceil_div_u64(p->cols, cols);
+        if (p->scale_rows != integer_ceil_div_u64(p->rows, rows) ||
+            has != integer_ceil_div_u64(wide, unit)) {
+            continue;
+        }
+        if (p->kind != PAIRING_E4M3) {
+            p->kind = PAIRING_E4M3;
             p->block_rows = rows;
             p->block_cols = cols;
-            p->scale_cols = wide;
-            return PAIRING_E4M3;
+            p->scale_cols = p->scale_cols_most = wide;
+        } else if (wide > p->scale_cols_most) {
+            p->scale_cols_most = wide;
         }
     }
-    return PAIRING_BAD_SHAPE;
+    return p->kind == PAIRING_E4M3 ? PAIRING_E4M3 : PAIRING_BAD_SHAPE;
 }
 
 static bool is_e4m3_scale(safetensors_dtype dtype)

@@ -35,6 +35,9 @@ typedef struct pairing {
     size_t stem_len;                 /* of the weight's name */
     uint64_t batch, rows, cols;      /* elements: leading dimensions are a batch of matrices */
     uint64_t scale_rows, scale_cols; /* of one matrix; words counted by their four bytes */
+    /* Words of rows of up to 128 columns hold one scale or up to four, which their shape does not
+     * say: scale_cols has the fewest that fit it, this the most. Else it is scale_cols. */
+    uint64_t scale_cols_most;
     uint64_t block_rows, block_cols; /* that one scale covers; 0 unless MXFP4 or E4M3 */
     bool words;                      /* scales are int32 words of four ue8m0 bytes */
 } pairing;

@@ -1,24 +1,21 @@
 /* plan.c - see plan.h. */
 #include "convert/plan.h"
 
+#include "core/integer.h"
+
 #include <fnmatch.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-static uint64_t ceil_div(uint64_t a, uint64_t b)
-{
-    return a / b + (a % b != 0);
-}
-
 uint64_t plan_scale_rows(const plan *p, const plan_item *item)
 {
-    return ceil_div(item->pair.rows, p->wishes.block_rows);
+    return integer_ceil_div_u64(item->pair.rows, p->wishes.block_rows);
 }
 
 uint64_t plan_scale_cols(const plan *p, const plan_item *item)
 {
-    return ceil_div(item->pair.cols, p->wishes.block_cols);
+    return integer_ceil_div_u64(item->pair.cols, p->wishes.block_cols);
 }
 
 static bool is_skipped(const plan_wishes *w, const char *name)
@@ -53,8 +50,10 @@ static bool is_requantised(const plan_wishes *w, const pairing *p)
         return false;
     }
     const safetensors_dtype has = p->scale->tensor->dtype;
-    return ceil_div(p->rows, p->block_rows) != ceil_div(p->rows, w->block_rows) ||
-           ceil_div(p->cols, p->block_cols) != ceil_div(p->cols, w->block_cols) ||
+    return integer_ceil_div_u64(p->rows, p->block_rows) !=
+               integer_ceil_div_u64(p->rows, w->block_rows) ||
+           integer_ceil_div_u64(p->cols, p->block_cols) !=
+               integer_ceil_div_u64(p->cols, w->block_cols) ||
            (w->scales == SAFETENSORS_F8_E8M0 && has != SAFETENSORS_F8_E8M0 &&
             has != SAFETENSORS_U8);
 }
@@ -83,18 +82,13 @@ static hone_status choose(const plan *p, const checkpoint_entry *entry, plan_ite
 
 /* ---- Pieces. ------------------------------------------------------------------------------- */
 
-static uint64_t least(uint64_t a, uint64_t b)
-{
-    return a < b ? a : b;
-}
-
 /* Full rows of blocks when one fits; else a row of blocks, in columns of blocks. */
 static void cut(const plan_wishes *w, plan_item *item)
 {
     const uint64_t rows = item->pair.rows, cols = item->pair.cols;
 
     if (item->kind == PLAN_COPY) {
-        item->jobs = ceil_div(item->entry->tensor->bytes, PLAN_TILE);
+        item->jobs = integer_ceil_div_u64(item->entry->tensor->bytes, PLAN_TILE);
         return;
     }
     if (rows == 0 || cols == 0 || item->pair.batch == 0) {
@@ -104,12 +98,13 @@ static void cut(const plan_wishes *w, plan_item *item)
     item->tile_rows = w->block_rows * (fits > 0 ? fits : 1);
     item->tile_cols = fits > 0 ? cols : PLAN_TILE / w->block_rows / w->block_cols * w->block_cols;
     /* Narrow matrices have many scales for their elements. */
-    const uint64_t narrow = PLAN_SCALES / ceil_div(cols, 32) / w->block_rows * w->block_rows;
-    item->tile_rows = least(item->tile_rows, narrow > 0 ? narrow : w->block_rows);
-    item->tile_rows = least(item->tile_rows, rows);
-    item->tile_cols = least(item->tile_cols, cols);
-    item->down = ceil_div(rows, item->tile_rows);
-    item->across = ceil_div(cols, item->tile_cols);
+    const uint64_t narrow =
+        PLAN_SCALES / integer_ceil_div_u64(cols, 32) / w->block_rows * w->block_rows;
+    item->tile_rows = integer_least_u64(item->tile_rows, narrow > 0 ? narrow : w->block_rows);
+    item->tile_rows = integer_least_u64(item->tile_rows, rows);
+    item->tile_cols = integer_least_u64(item->tile_cols, cols);
+    item->down = integer_ceil_div_u64(rows, item->tile_rows);
+    item->across = integer_ceil_div_u64(cols, item->tile_cols);
     item->jobs = item->pair.batch * item->down * item->across;
 }
 

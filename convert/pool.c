@@ -100,12 +100,27 @@ static void *thread_main(void *context)
     return NULL;
 }
 
-/* Wait for the threads' end, and tell how far they are meanwhile. */
-static void watch(pool *p)
+/* Called with the lock, which it lets go meanwhile: tell how far the run is. */
+static void ask(pool *p)
 {
     const pool_work *w = p->work;
+    const uint64_t done = p->merged;
 
+    pthread_mutex_unlock(&p->lock);
+    const bool cancel = w->progress != NULL && w->progress(w->context, done) != 0;
     pthread_mutex_lock(&p->lock);
+    if (cancel && !p->stop) {
+        hone_error error = {0};
+        fail(p, UINT64_MAX,
+             status_set(&error, HONE_CANCELLED, NULL, 0, "stopped; nothing was written"), &error);
+    }
+}
+
+/* Wait for the threads' end. */
+static void watch(pool *p)
+{
+    pthread_mutex_lock(&p->lock);
+    ask(p); /* however short the run */
     while (p->running > 0) {
         struct timespec until;
         clock_gettime(CLOCK_MONOTONIC, &until);
@@ -113,16 +128,7 @@ static void watch(pool *p)
         until.tv_sec += until.tv_nsec / 1000000000;
         until.tv_nsec %= 1000000000;
         pthread_cond_timedwait(&p->ended, &p->lock, &until);
-        const uint64_t done = p->merged;
-        pthread_mutex_unlock(&p->lock);
-        const bool cancel = w->progress != NULL && w->progress(w->context, done) != 0;
-        pthread_mutex_lock(&p->lock);
-        if (cancel && !p->stop) {
-            hone_error error = {0};
-            fail(p, UINT64_MAX,
-                 status_set(&error, HONE_CANCELLED, NULL, 0, "stopped; nothing was written"),
-                 &error);
-        }
+        ask(p);
     }
     pthread_mutex_unlock(&p->lock);
 }

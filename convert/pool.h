@@ -15,8 +15,8 @@ typedef struct pool_work {
     hone_status (*run)(void *context, uint64_t job, void *scratch, void *result, hone_error *error);
     /* Take job `job`'s result, in the order of jobs, from one thread at a time. */
     void (*merge)(void *context, uint64_t job, const void *result);
-    /* Some ten times a second from the calling thread, with the number of merged jobs; non-zero
-     * cancels. May be NULL. */
+    /* At least once, then some ten times a second, from the calling thread and with the number of
+     * merged jobs; non-zero cancels, jobs that run are finished. May be NULL. */
     int (*progress)(void *context, uint64_t done);
 } pool_work;
 

@@ -7,6 +7,7 @@
 #ifndef HONE_CONVERT_REQUANTISE_TILE_H
 #define HONE_CONVERT_REQUANTISE_TILE_H
 
+#include "convert/fold_tile.h"
 #include "convert/plan.h"
 
 /* Sums over blocks; those of two tiles add up, in a fixed order. */
@@ -36,10 +37,11 @@ typedef struct requantise_tile {
     float *out_scales; /* ceil(rows / block_rows) x ceil(cols / block_cols), dense */
 } requantise_tile;
 
-/* Requantise a tile. Adds to *sums. Thread-safe. */
-void requantise_tile_run(const requantise_tile *tile, requantise_sums *sums);
+/* Requantise a tile. Adds to *sums, the same whatever the variant. Thread-safe. */
+void requantise_tile_run(const requantise_tile *tile, const fold_lanes *lanes,
+                         requantise_sums *sums);
 
-/* The scale of a block whose largest magnitude is amax. */
+/* The scale of a block whose largest magnitude is amax: at least 2^-126, a block of zeros' too. */
 float requantise_scale(float amax, plan_rule rule);
 
 #endif

@@ -59,7 +59,7 @@ typedef struct safetensors_tensor {
     safetensors_dtype dtype;
     uint32_t rank;
     uint64_t shape[SAFETENSORS_RANK_MOST];
-    uint64_t begin; /* of its bytes, from the start of the data */
+    uint64_t begin; /* of its bytes, from the start of the data; at any alignment */
     uint64_t bytes;
 } safetensors_tensor;
 
@@ -98,6 +98,7 @@ hone_status safetensors_open(const char *path, safetensors_file **out, hone_erro
 void safetensors_close(safetensors_file *file); /* NULL is fine */
 const safetensors_table *safetensors_table_of(const safetensors_file *file);
 const char *safetensors_path(const safetensors_file *file);
+uint64_t safetensors_header_bytes(const safetensors_file *file);
 
 /* Bytes of a tensor in memory, mapped and already read in; `bytes` may be at any alignment. */
 typedef struct safetensors_window {
@@ -138,5 +139,9 @@ hone_status safetensors_write(safetensors_writer *writer, size_t index, uint64_t
 hone_status safetensors_commit(safetensors_writer *writer, hone_error *error);
 /* Remove what was written. NULL is fine. */
 void safetensors_abandon(safetensors_writer *writer);
+
+/* Bring the folder that `path` lies in to the disk: only then is a rename there sure to last. A
+ * file system that cannot say so keeps its own promises. */
+void safetensors_sync_folder(const char *path);
 
 #endif

@@ -106,7 +106,6 @@ static hone_status read_shape(const header *h, const json_t *value, safetensors_
 static hone_status read_offsets(const header *h, const json_t *value, safetensors_tensor *t,
                                 hone_error *error)
 {
-    const uint64_t unit = (safetensors_dtype_bits(t->dtype) + 7) / 8;
     uint64_t end = 0, needed = 0;
     char text[200];
 
@@ -132,12 +131,6 @@ static hone_status read_offsets(const header *h, const json_t *value, safetensor
         return status_set(error, HONE_BAD_TEXT, h->source, 0,
                           "tensor '%.200s': %s needs %" PRIu64 " bytes and has %" PRIu64 "; " AGAIN,
                           t->name, safetensors_describe(t, text, sizeof text), needed, t->bytes);
-    }
-    if (t->begin % unit != 0) {
-        return status_set(error, HONE_BAD_TEXT, h->source, 0,
-                          "tensor '%.200s': its bytes begin at %" PRIu64
-                          ", which is no multiple of the %" PRIu64 " of an element; " AGAIN,
-                          t->name, t->begin, unit);
     }
     return HONE_OK;
 }

@@ -140,6 +140,11 @@ const char *safetensors_path(const safetensors_file *f)
     return f->path;
 }
 
+uint64_t safetensors_header_bytes(const safetensors_file *f)
+{
+    return f->data_at - 8;
+}
+
 /* Map [at, at + bytes) of the file; false when that is not to be had, to be read instead. */
 static bool map_window(const safetensors_file *f, uint64_t at, uint64_t bytes,
                        safetensors_window *w)

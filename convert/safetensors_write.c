@@ -250,9 +250,7 @@ hone_status safetensors_write(safetensors_writer *w, size_t index, uint64_t offs
     return put(w, w->data_at + t->begin + offset, bytes, len, error);
 }
 
-/* A rename is only sure to last when the folder is on the disk too; a file system that cannot say
- * so keeps its own promises. */
-static void sync_folder(const char *path)
+void safetensors_sync_folder(const char *path)
 {
     char *copy = strdup(path);
     int fd = copy != NULL ? open(dirname(copy), O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
@@ -291,7 +289,7 @@ hone_status safetensors_commit(safetensors_writer *w, hone_error *error)
     }
     free(w->hidden); /* it has its own name now */
     w->hidden = NULL;
-    sync_folder(w->path);
+    safetensors_sync_folder(w->path);
 done:
     safetensors_abandon(w);
     return status;

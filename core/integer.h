@@ -9,6 +9,16 @@ static inline int64_t integer_ceil_div(int64_t a, int64_t b)
     return a / b + (a % b != 0);
 }
 
+static inline uint64_t integer_ceil_div_u64(uint64_t a, uint64_t b)
+{
+    return a / b + (a % b != 0);
+}
+
+static inline uint64_t integer_least_u64(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
 /* The next multiple of `unit`. */
 static inline int64_t integer_round_up(int64_t a, int64_t unit)
 {

@@ -7,10 +7,12 @@ hone_test(cli trouble LINK hone_core PkgConfig::JANSSON SOURCES ${cli_suite} LAB
 hone_test(cli kill LINK hone_core PkgConfig::JANSSON PkgConfig::SQLITE SOURCES ${cli_suite} LABELS rel TIMEOUT 1800
   SET HONE_KILLS=${HONE_TEST_KILLS})
 # Files of gigabytes, though mostly holes.
-hone_test(cli convert LINK hone_convert PkgConfig::JANSSON SOURCES ${cli_suite} convert/build.c LABELS rel release-only
+hone_test(cli convert LINK hone_convert PkgConfig::JANSSON SOURCES ${cli_suite} cli/holes.c convert/build.c
+  LABELS rel release-only TIMEOUT 600)
+hone_test(cli convert_memory LINK hone_core PkgConfig::JANSSON SOURCES ${cli_suite} cli/holes.c LABELS rel release-only
   TIMEOUT 600)
 # Resumable: millions of candidates, ten minutes at a time.
 hone_test(cli product LINK hone_core PkgConfig::JANSSON SOURCES ${cli_suite} LABELS slow TIMEOUT 7200)
-foreach(module usage emu flow trouble kill convert product)
+foreach(module usage emu flow trouble kill convert convert_memory product)
   add_dependencies(test_cli_${module} hone hone-worker hone_emu)
 endforeach()

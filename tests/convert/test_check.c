@@ -58,7 +58,7 @@ START_TEST(a_sound_checkpoint_is_found_sound)
 
     add_sound(&b, &random, &codes);
     build_random(&b, &random, "m.weight", SAFETENSORS_I8, 0, 256, 2, 40, 64);
-    build_random(&b, &random, "m.scale", SAFETENSORS_F8_E8M0, 0, 255, 2, 40, 4);
+    build_random(&b, &random, "m.scale", SAFETENSORS_F8_E8M0, 1, 254, 2, 40, 4);
     build_random(&b, &random, "p.weight", SAFETENSORS_F8_E4M3, 0, 0x7e, 2, 64, 64); /* a tensor's */
     put_float(build_add(&b, "p.weight_scale", SAFETENSORS_F32, 0), 0, 0.5f);
     build_random(&b, &random, "c.weight", SAFETENSORS_F8_E4M3, 0, 0x7e, 2, 64, 70); /* channels' */
@@ -202,32 +202,199 @@ START_TEST(a_pair_that_does_not_fit_is_found)
 END_TEST
 
 /* Packed words of four scale bytes: sound; a NaN byte (cases.md 2: 0x77ffffff); padding that nobody
- * wrote; and words that are floats' bits. */
+ * wrote. */
 static const struct {
     uint32_t first, last; /* of each row of two words; five scales a row */
     int kind;
 } words[] = {
-    {0x77777777, 0x0000007f, -1},          {0x77777777, 0x7f7f7f77, -1},
-    {0x77ffffff, 0x7f7f7f77, CHECK_NAN_},  {0x77777777, 0xdeadbe77, CHECK_PADDING},
-    {0x3f800000, 0x3b800000, CHECK_WORDS},
+    {0x77777777, 0x0000007f, -1},
+    {0x77777777, 0x7f7f7f77, -1},
+    {0x77ffffff, 0x7f7f7f77, CHECK_NAN_},
+    {0x77777777, 0xdeadbe77, CHECK_PADDING},
 };
+
+static uint8_t *add_words(build *b, uint64_t *random, int n, int k, int rows, int cols)
+{
+    build_random(b, random, "a.weight", SAFETENSORS_F8_E4M3, 1, 0x70, 2, n, k);
+    return build_add(b, "a.scale", SAFETENSORS_I32, 2, rows, cols);
+}
+
+/* What is built has one finding, or none. */
+static void expect(build *b, int kind)
+{
+    build_write(b, scene_path("in.safetensors"));
+    run("in.safetensors");
+    ck_assert_msg(report.len == (size_t)(kind >= 0), "%zu findings, the first: %s", report.len,
+                  report.len > 0 ? check_name(report.findings[0].kind) : "");
+    if (kind >= 0) {
+        ck_assert_int_eq(report.findings[0].kind, kind);
+    }
+    check_free(&report);
+}
 
 START_TEST(packed_words_are_looked_into)
 {
     build b = {0};
     uint64_t random = 1;
+    uint8_t *raw = add_words(&b, &random, N, K, ROWS, 2);
 
-    build_random(&b, &random, "a.weight", SAFETENSORS_F8_E4M3, 0, 0x70, 2, N, K);
-    uint8_t *raw = build_add(&b, "a.scale", SAFETENSORS_I32, 2, ROWS, 2);
     for (int row = 0; row < ROWS; row++) {
         memcpy(raw + 8 * row, &words[_i].first, 4);
         memcpy(raw + 8 * row + 4, &words[_i].last, 4);
     }
+    expect(&b, words[_i].kind);
+}
+END_TEST
+
+/* K of up to 128: a word holds one scale of 128 columns or up to four of 32. */
+static const struct {
+    int k;
+    uint32_t word;
+    int kind;
+} short_rows[] = {
+    {100, 0x79787776, -1},
+    {128, 0x7978777a, -1},
+    {33, 0x00007877, -1},
+    {128, 0x00000077, -1},
+    {33, 0x7f7f7877, -1},
+    {100, 0xff000077, CHECK_PADDING},
+    {33, 0x00787877, CHECK_PADDING},
+    {32, 0x00007877, CHECK_PADDING},
+    {100, 0x797877ff, CHECK_NAN_},
+};
+
+START_TEST(words_of_short_rows_hold_one_scale_or_four)
+{
+    build b = {0};
+    uint64_t random = 1;
+    uint8_t *raw = add_words(&b, &random, 40, short_rows[_i].k, 40, 1);
+
+    for (int row = 0; row < 40; row++) {
+        memcpy(raw + 4 * row, &short_rows[_i].word, 4);
+    }
+    options.block[0] = 1; /* what config.json says, either */
+    options.block[1] = _i % 2 == 0 ? 32 : 128;
+    expect(&b, short_rows[_i].kind);
+}
+END_TEST
+
+/* Scales as amax / 448 leaves them: any float, between 2^-40 and 2^9. */
+static float any_scale(uint64_t *random)
+{
+    return (float)ldexp(1 + random_unit(random), (int)random_below(random, 49) - 40);
+}
+
+/* Floats called I32, of 128x128 where words would be of 128x32 (17 of 32: 5 words); among them
+ * some that are 0, or damaged. */
+START_TEST(floats_that_are_called_words_are_found)
+{
+    build b = {0};
+    uint64_t random = 5 + (uint64_t)_i;
+    uint8_t *raw = add_words(&b, &random, N, K, ROWS, COLS);
+
+    for (size_t i = 0; i < ROWS * COLS; i++) {
+        put_float(raw, i, i % 4 == 1 ? 0 : any_scale(&random));
+    }
+    put_float(raw, 7, NAN);
+    expect(&b, CHECK_WORDS);
+}
+END_TEST
+
+/* And words called F32, of 1x32 where floats would be of 1x128: alone, and with padding. */
+START_TEST(words_that_are_called_floats_are_found)
+{
+    static const int columns[] = {512, 544, 600, 128, 1000};
+    const int k = columns[_i], groups = (k + 31) / 32, cols = (groups + 3) / 4;
+    build b = {0};
+    uint64_t random = 9;
+
+    build_random(&b, &random, "a.weight", SAFETENSORS_F8_E4M3, 1, 0x70, 2, 40, k);
+    uint8_t *raw = build_add(&b, "a.scale", SAFETENSORS_F32, 2, 40, cols);
+    for (int i = 0; i < 40 * cols * 4; i++) {
+        const int group = i % (4 * cols);
+        raw[i] =
+            (uint8_t)(group < groups ? 0x50 + (int)random_below(&random, 0x40) : _i % 2 * 0x7f);
+    }
+    expect(&b, CHECK_WORDS);
+}
+END_TEST
+
+/* Neither is ever taken for the other. */
+START_TEST(scales_that_are_called_what_they_are_are_let_be)
+{
+    build b = {0};
+    uint64_t random = 77 + (uint64_t)_i;
+    uint8_t *raw = add_words(&b, &random, N, K, ROWS, COLS);
+
+    for (int i = 0; i < ROWS * COLS * 4; i++) {
+        const bool pads = i % (4 * COLS) >= 17;
+        raw[i] = (uint8_t)(pads ? 0x7f * (i % 2) : 0x48 + (int)random_below(&random, 0x51));
+    }
+    build_random(&b, &random, "f.weight", SAFETENSORS_F8_E4M3, 1, 0x70, 2, N, K);
+    raw = build_add(&b, "f.scale", SAFETENSORS_F32, 2, ROWS, COLS);
+    for (size_t i = 0; i < ROWS * COLS; i++) {
+        put_float(raw, i, any_scale(&random));
+    }
+    expect(&b, -1);
+}
+END_TEST
+
+/* ---- Scales of byte 0, 2^-127. ------------------------------------------------------------- */
+
+/* As bytes, and as words; where the codes under them are zeros nothing is wrong. */
+START_TEST(scales_that_nobody_wrote_are_found_by_the_codes_under_them)
+{
+    build b = {0};
+    uint64_t random = 1;
+    const bool packed = _i == 1;
+    uint8_t *codes = build_random(&b, &random, "a.weight", SAFETENSORS_F8_E4M3, 1, 0x70, 2, N, K);
+
+    build_add(&b, "a.scale", packed ? SAFETENSORS_I32 : SAFETENSORS_F8_E8M0, 2, ROWS,
+              packed ? 2 : COLS);
+    /* Blocks (0, 1) and (2, 4) are all zero, of either sign; (1, 3) but for its last code. */
+    for (int row = 0; row < N; row++) {
+        memset(codes + row * K + (row < 128 ? 128 : 512), 0x80 * (row % 2),
+               row < 128   ? 128
+               : row < 256 ? 0
+                           : 8);
+        memset(codes + row * K + 384, 0, row >= 128 && row < 256 ? 128 : 0);
+    }
+    codes[255 * K + 511] = 0x81;
     build_write(&b, scene_path("in.safetensors"));
     run("in.safetensors");
-    ck_assert_uint_eq(report.len, words[_i].kind >= 0);
-    if (words[_i].kind >= 0) {
-        ck_assert_int_eq(report.findings[0].kind, words[_i].kind);
+    ck_assert_uint_eq(report.len, 1);
+    ck_assert_int_eq(report.findings[0].kind, CHECK_ZERO);
+    ck_assert_uint_eq(report.findings[0].count, ROWS * COLS - 2);
+    ck_assert_uint_eq(report.findings[0].of, ROWS * COLS);
+    ck_assert_uint_eq(report.findings[0].row, 0);
+    ck_assert_uint_eq(report.findings[0].col, 0);
+    check_free(&report);
+}
+END_TEST
+
+START_TEST(zero_groups_of_mxfp4_may_have_any_scale)
+{
+    enum { ROWS_4 = 700, GROUPS = 5 };
+    build b = {0};
+    uint64_t random = 1;
+    uint8_t *codes =
+        build_random(&b, &random, "m.weight", SAFETENSORS_I8, 0, 256, 2, ROWS_4, 16 * GROUPS);
+    uint8_t *raw =
+        build_random(&b, &random, "m.scale", SAFETENSORS_F8_E8M0, 100, 9, 2, ROWS_4, GROUPS);
+
+    for (int group = 0; group < ROWS_4 * GROUPS; group += 3) {
+        memset(codes + 16 * group, 0x80, 16);
+        raw[group] = 0;
+    }
+    codes[16 * 3003 + 15] = _i == 1 ? 0x08 : _i == 2 ? 0x10 : 0x88;
+    build_write(&b, scene_path("in.safetensors"));
+    run("in.safetensors");
+    ck_assert_uint_eq(report.len, _i == 2);
+    if (_i == 2) {
+        ck_assert_int_eq(report.findings[0].kind, CHECK_ZERO);
+        ck_assert_uint_eq(report.findings[0].count, 1);
+        ck_assert_uint_eq(report.findings[0].row, 600);
+        ck_assert_uint_eq(report.findings[0].col, 3);
     }
     check_free(&report);
 }
@@ -309,6 +476,13 @@ int main(void)
     tcase_add_test(tests, scales_that_were_rounded_alone_are_found);
     tcase_add_loop_test(tests, a_pair_that_does_not_fit_is_found, 0, (int)ARRAY_LEN(pairs));
     tcase_add_loop_test(tests, packed_words_are_looked_into, 0, (int)ARRAY_LEN(words));
+    tcase_add_loop_test(tests, words_of_short_rows_hold_one_scale_or_four, 0,
+                        (int)ARRAY_LEN(short_rows));
+    tcase_add_loop_test(tests, floats_that_are_called_words_are_found, 0, 8);
+    tcase_add_loop_test(tests, words_that_are_called_floats_are_found, 0, 5);
+    tcase_add_loop_test(tests, scales_that_are_called_what_they_are_are_let_be, 0, 8);
+    tcase_add_loop_test(tests, scales_that_nobody_wrote_are_found_by_the_codes_under_them, 0, 2);
+    tcase_add_loop_test(tests, zero_groups_of_mxfp4_may_have_any_scale, 0, 3);
     tcase_add_test(tests, nan_bytes_of_mxfp4_are_found);
     tcase_add_loop_test(tests, a_config_says_what_is_meant, 0, (int)ARRAY_LEN(configs));
     tcase_add_test(tests, a_config_that_is_absent_or_damaged);

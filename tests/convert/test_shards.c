@@ -8,6 +8,7 @@
 #include <jansson.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 /* ---- Shards. ------------------------------------------------------------------------------- */
@@ -186,13 +187,17 @@ START_TEST(a_failure_in_the_last_shard_leaves_no_folder)
 }
 END_TEST
 
+static uint64_t asked_at;
+
 static int cancel_at_once(void *context, uint64_t done, uint64_t total)
 {
     (void)context;
     ck_assert_uint_le(done, total);
+    asked_at = done;
     return 1;
 }
 
+/* It is asked before it can be done (test_pool.c stops a run in its middle). */
 START_TEST(a_cancelled_run_leaves_nothing)
 {
     build b = {0};
@@ -206,13 +211,69 @@ START_TEST(a_cancelled_run_leaves_nothing)
     build_write(&b, scene_path("in.safetensors"));
     ck_assert_int_eq(checkpoint_open(scene_path("in.safetensors"), &from, &scene_error), HONE_OK);
     ck_assert_int_eq(plan_make(from, &scene_wishes, &p, &scene_error), HONE_OK);
-    hone_status status =
-        convert_run(&p, scene_path("out.safetensors"), &options, scene_rows, &scene_error);
-    /* It may have been done before it was asked; then it is whole. */
-    ck_assert(status == HONE_CANCELLED || status == HONE_OK);
-    ck_assert_int_eq(scene_files(), status == HONE_OK ? 2 : 1);
+    asked_at = UINT64_MAX;
+    ck_assert_int_eq(
+        convert_run(&p, scene_path("out.safetensors"), &options, scene_rows, &scene_error),
+        HONE_CANCELLED);
+    ck_assert_uint_lt(asked_at, p.bytes);
+    ck_assert_int_eq(scene_files(), 1);
     plan_free(&p);
     checkpoint_close(from);
+}
+END_TEST
+
+/* ---- What is on the disk before a run ends. ------------------------------------------------ */
+
+enum { SYNCS_MOST = 64 };
+
+static ino_t synced[SYNCS_MOST];
+static int syncs;
+
+/* Stands before the C library's. */
+int fsync(int fd)
+{
+    struct stat facts;
+
+    if (fstat(fd, &facts) == 0 && syncs < SYNCS_MOST) {
+        synced[syncs++] = facts.st_ino;
+    }
+    return (int)syscall(SYS_fsync, fd);
+}
+
+static int syncs_of(const char *path)
+{
+    struct stat facts;
+    int count = 0;
+
+    ck_assert_int_eq(stat(path, &facts), 0);
+    for (int i = 0; i < syncs; i++) {
+        count += synced[i] == facts.st_ino;
+    }
+    return count;
+}
+
+START_TEST(files_and_their_folders_are_brought_to_the_disk)
+{
+    struct stat above;
+    size_t converted = 0;
+
+    make_shards();
+    file_write_text(scene_path("in/model.safetensors.index.json"), good_index);
+    syncs = 0;
+    ck_assert_int_eq(scene_convert("in", "out", &scene_wishes, 1, &converted), HONE_OK);
+    ck_assert_int_eq(syncs_of(scene_path("out/model-1.safetensors")), 1);
+    ck_assert_int_eq(syncs_of(scene_path("out/model-2.safetensors")), 1);
+    ck_assert_int_eq(syncs_of(scene_path("out/model.safetensors.index.json")), 1);
+    ck_assert_int_eq(syncs_of(scene_path("out")), 3); /* after each of them */
+    /* Last the folder in which it got its name. */
+    ck_assert_int_eq(stat(scene_path("."), &above), 0);
+    ck_assert_uint_eq(synced[syncs - 1], above.st_ino);
+
+    syncs = 0;
+    ck_assert_int_eq(scene_convert("in/model-2.safetensors", "one", &scene_wishes, 1, &converted),
+                     HONE_OK);
+    ck_assert_int_eq(syncs, 2);
+    ck_assert_uint_eq(synced[1], above.st_ino);
 }
 END_TEST
 
@@ -254,6 +315,7 @@ int main(void)
     tcase_add_test(tests, two_outputs_of_one_name_are_refused);
     tcase_add_test(tests, a_failure_in_the_last_shard_leaves_no_folder);
     tcase_add_test(tests, a_cancelled_run_leaves_nothing);
+    tcase_add_test(tests, files_and_their_folders_are_brought_to_the_disk);
     tcase_add_test(tests, the_input_is_never_the_output);
     return suite_run("convert/shards", tests);
 }

@@ -2,6 +2,7 @@
 foreach(module safetensors hostile fold_tile)
   hone_test(convert ${module} LINK hone_convert)
 endforeach()
+hone_test(convert pool LINK hone_convert LABELS unit threads)
 set(scene convert/build.c convert/scene.c)
 hone_test(convert convert LINK hone_convert SOURCES ${scene} LABELS unit threads)
 hone_test(convert shards LINK hone_convert SOURCES ${scene} LABELS unit threads)
