@@ -1,6 +1,6 @@
 /* requantise_block.h - a block of new scales, in fold_lanes.h's text: find the largest magnitude,
- * choose the scale, then sixteen codes at a time. What sixteen codes cost is added lane by lane, in
- * the same order whatever the instruction set. */
+ * choose the scale, then 32 codes at a time. What they cost is added lane by lane, in the same
+ * order whatever the instruction set. */
 #include "convert/requantise_tile.h"
 
 #include "convert/warm.h"
@@ -9,13 +9,7 @@
 
 #include <math.h>
 
-enum { LANES = 16, NAN_MAGNITUDE = 127 };
-
-typedef uint8_t sixteen_u8 __attribute__((vector_size(LANES)));
-typedef int32_t sixteen_i32 __attribute__((vector_size(4 * LANES)));
-typedef float sixteen_f32 __attribute__((vector_size(4 * LANES)));
-typedef int64_t sixteen_i64 __attribute__((vector_size(8 * LANES)));
-typedef double sixteen_f64 __attribute__((vector_size(8 * LANES)));
+enum { LANES = 32, NAN_MAGNITUDE = 127 };
 
 /* Rows and columns of a new block that one old scale covers, in the tile. */
 typedef struct piece {
@@ -23,11 +17,10 @@ typedef struct piece {
     float scale;
 } piece;
 
-/* Of one block. */
+/* Of one block: what it costs, lane by lane. */
 typedef struct lane_sums {
-    sixteen_f64 square, error;
-    sixteen_i64 inexact;
-    sixteen_i32 saturated, nans;
+    double square[LANES], error[LANES];
+    uint64_t inexact, saturated, nans;
 } lane_sums;
 
 /* The piece of the new block that begins at (row, col) of the tile and ends before the next old
@@ -52,76 +45,200 @@ static bool is_good(float scale)
     return scale > 0 && isfinite(scale * 448);
 }
 
+/* A code's magnitude, 0 for NaN. */
+static inline uint8_t magnitude_of(uint8_t code)
+{
+    const uint8_t next = (uint8_t)((code & 0x7f) + 1); /* NaN is the one that has 0x80 */
+
+    return (uint8_t)((next & 0x7f) - ((next >> 7) ^ 1));
+}
+
 /* The largest magnitude's code of a piece, NaN left out. */
 static unsigned largest_code(const requantise_tile *t, const piece *p)
 {
-    uint8_t largest = 0;
+    const uint64_t whole = p->cols / LANES * LANES;
+    uint8_t most[LANES] = {0}, largest = 0;
 
     for (uint64_t r = 0; r < p->rows; r++) {
         const uint8_t *codes = t->codes + (p->row + r) * t->codes_stride + p->col;
-        for (uint64_t c = 0; c < p->cols; c++) {
-            const uint8_t magnitude = codes[c] & 0x7f;
-            const uint8_t kept = magnitude == NAN_MAGNITUDE ? 0 : magnitude;
-            largest = kept > largest ? kept : largest;
+        for (uint64_t c = 0; c < whole; c += LANES) {
+            for (int i = 0; i < LANES; i++) {
+                const uint8_t magnitude = magnitude_of(codes[c + (uint64_t)i]);
+                most[i] = magnitude > most[i] ? magnitude : most[i];
+            }
         }
+        for (uint64_t c = whole; c < p->cols; c++) {
+            const uint8_t magnitude = magnitude_of(codes[c]);
+            largest = magnitude > largest ? magnitude : largest;
+        }
+    }
+    for (int i = 0; i < LANES; i++) {
+        largest = most[i] > largest ? most[i] : largest;
     }
     return largest;
 }
 
-#define CHOOSE(mask, yes, no) (((mask) & (yes)) | (~(mask) & (no)))
-
-/* e4m3 magnitudes as floats: an exponent's bias more, but for subnormals, which are 2^-6 less than
- * the normal number of their bits. */
-#define DECODE(m)                                                                                  \
-    (sixteen_f32)                                                                                  \
-        CHOOSE((m) < 8, (sixteen_i32)((sixteen_f32)(((m) << 20) + (121 << 23)) - 0x1p-6f),         \
-               ((m) << 20) + (120 << 23))
-
-/* Sixteen codes of one old scale under the new one. A magnitude is rounded by its bits, or where
- * e4m3 is subnormal by adding 2^14, whose unit is 2^-9. */
-static void requantise_16(const uint8_t *codes, float from, float to, uint8_t *out, lane_sums *sums)
+/* `yes` where a < b, else `no`, without a branch that would keep loops from being vectors. */
+static inline int32_t choose_less(int32_t a, int32_t b, int32_t yes, int32_t no)
 {
-    sixteen_u8 bytes;
+    const int32_t mask = -(int32_t)(a < b);
 
-    memcpy(&bytes, codes, sizeof bytes);
-    const sixteen_i32 code = __builtin_convertvector(bytes, sixteen_i32), m = code & 0x7f;
-    const sixteen_i32 nan = m == NAN_MAGNITUDE;
-    const sixteen_f32 decoded = (sixteen_f32)((sixteen_i32)DECODE(m) & ~nan);
-    const sixteen_f32 x = decoded * from, q = x / to;
-    const sixteen_i32 bits = (sixteen_i32)q, odd = bits >> 20 & 1;
-    const sixteen_i32 normal = ((bits + 0x7ffff + odd) >> 20) - (120 << 3);
-    const sixteen_i32 small = (sixteen_i32)(q + 0x1p14f) - (141 << 23);
-    sixteen_i32 made = CHOOSE(q < 0x1p-6f, small, normal);
-    made = CHOOSE(made > 126, 126, made);
-    const sixteen_f64 value = __builtin_convertvector(decoded, sixteen_f64) * (double)from;
-    const sixteen_f64 got = __builtin_convertvector(DECODE(made), sixteen_f64) * (double)to;
-    const sixteen_f64 lost = got - value;
-    sums->square += value * value;
-    sums->error += lost * lost;
-    sums->inexact -= got != value;
-    sums->saturated -= q > 448;
-    sums->nans -= nan;
-    made = CHOOSE(nan, NAN_MAGNITUDE, made) | (code & 0x80);
-    bytes = __builtin_convertvector(made, sixteen_u8);
-    memcpy(out, &bytes, sizeof bytes);
+    return (yes & mask) | (no & ~mask);
 }
 
-static void requantise_piece(const requantise_tile *t, const piece *p, float to, lane_sums *sums)
+/* An e4m3 magnitude as a float: an exponent's bias more, but for subnormals, which are 2^-6 less
+ * than the normal number of their bits. */
+static inline float decode(int32_t m)
+{
+    const float small = numfmt_float((uint32_t)((m << 20) + (121 << 23))) - 0x1p-6f;
+
+    return numfmt_float(
+        (uint32_t)choose_less(m, 8, (int32_t)numfmt_bits(small), (m << 20) + (120 << 23)));
+}
+
+/* And back, to nearest even and saturating, of 0 to 2^8 * 448: rounded by its bits, or where e4m3
+ * is subnormal by adding 2^14, whose unit is 2^-9. */
+static inline int32_t encode(float x)
+{
+    const int32_t bits = (int32_t)numfmt_bits(x);
+    const int32_t normal = ((bits + 0x7ffff + (bits >> 20 & 1)) >> 20) - (120 << 3);
+    const int32_t small = (int32_t)numfmt_bits(x + 0x1p14f) - (141 << 23);
+    const int32_t made = choose_less(bits, 121 << 23, small, normal);
+
+    return choose_less(made, 126, made, 126);
+}
+
+/* 32 codes of one old scale under the new one. Two loops, of 4 and of 8 bytes an element, that
+ * compilers make vectors of. */
+static void requantise_lanes(const uint8_t *restrict codes, float from, float to,
+                             uint8_t *restrict out, lane_sums *restrict sums)
+{
+    float values[LANES], made[LANES];
+    int32_t saturated = 0, nans = 0;
+    uint64_t inexact = 0;
+
+    for (int i = 0; i < LANES; i++) {
+        const int32_t m = codes[i] & 0x7f, kept = choose_less(m, NAN_MAGNITUDE, m, 0);
+        const float value = decode(kept), scaled = value * from / to;
+        const int32_t code = encode(scaled);
+        values[i] = value;
+        made[i] = decode(code);
+        out[i] = (uint8_t)(choose_less(m, NAN_MAGNITUDE, code, m) | (codes[i] & 0x80));
+        saturated += (int32_t)numfmt_bits(scaled) > 0x43e00000; /* 448 */
+        nans += m == NAN_MAGNITUDE;
+    }
+    for (int i = 0; i < LANES; i++) {
+        const double value = (double)values[i] * (double)from, got = (double)made[i] * (double)to;
+        sums->square[i] += value * value;
+        sums->error[i] += (got - value) * (got - value);
+        inexact += got != value;
+    }
+    sums->inexact += inexact;
+    sums->saturated += (uint32_t)saturated;
+    sums->nans += (uint32_t)nans;
+}
+
+/* What a shift costs, in units of the old scale times 2^-9: sums of squares, whole and below 2^53
+ */
+typedef struct shift_sums {
+    double square[LANES], error[LANES];
+    uint64_t inexact, nans;
+} shift_sums;
+
+/* The same where the new scale is the old one times 2^k, k >= 0, both powers of two: a magnitude is
+ * a whole number v of 2^-9, and k less of its exponent, or where that is too small v / 2^k rounded
+ * to nearest even. */
+static void shift_lanes(const uint8_t *restrict codes, int32_t k, uint8_t *restrict out,
+                        shift_sums *restrict sums)
+{
+    const int32_t half = (1 << k) / 2, bias = half - (k > 0);
+    float squares[LANES], errors[LANES]; /* of four bits' numbers: exact */
+    int32_t inexact = 0, nans = 0;
+
+    for (int i = 0; i < LANES; i++) {
+        const int32_t m = codes[i] & 0x7f, kept = choose_less(m, NAN_MAGNITUDE, m, 0);
+        const int32_t whole = ((kept & 7) | 8) << (kept >> 3) >> 1;
+        const int32_t v = choose_less(kept, 8, kept, whole);
+        const int32_t small = (v + bias + (v >> k & (k > 0))) >> k;
+        const int32_t loss = choose_less(m, 8 * (k + 1), (small << k) - v, 0);
+        const int32_t code = choose_less(m, 8 * (k + 1), small, m - 8 * k);
+        squares[i] = (float)v * (float)v;
+        errors[i] = (float)loss * (float)loss;
+        out[i] = (uint8_t)(choose_less(m, NAN_MAGNITUDE, code, m) | (codes[i] & 0x80));
+        inexact += loss != 0;
+        nans += m == NAN_MAGNITUDE;
+    }
+    for (int i = 0; i < LANES; i++) {
+        sums->square[i] += (double)squares[i];
+        sums->error[i] += (double)errors[i];
+    }
+    sums->inexact += (uint32_t)inexact;
+    sums->nans += (uint32_t)nans;
+}
+
+/* log2(to / from) where both are powers of two and that is 0 to 24, past which nothing is left;
+ * else -1. */
+static int32_t shift_of(float from, float to)
+{
+    const uint32_t a = numfmt_bits(from), b = numfmt_bits(to);
+    const uint32_t k = (b >> 23) - (a >> 23);
+
+    return ((a | b) & 0x7fffff) == 0 && a >= 1u << 23 && k <= 24 ? (int32_t)k : -1;
+}
+
+/* What a piece's codes go through, and where that is counted. */
+typedef struct way {
+    float from, to;
+    int32_t k; /* shift_of(from, to) */
+    lane_sums *lanes;
+    shift_sums shifts;
+} way;
+
+static inline void go(way *w, const uint8_t *restrict codes, uint8_t *restrict out)
+{
+    if (w->k >= 0) {
+        shift_lanes(codes, w->k, out, &w->shifts);
+    } else {
+        requantise_lanes(codes, w->from, w->to, out, w->lanes);
+    }
+}
+
+static void add_shifts(const way *w, requantise_sums *block)
+{
+    const double unit = 0x1p-18 * (double)w->from * (double)w->from;
+    double square = 0, error = 0;
+
+    for (int i = 0; i < LANES; i++) {
+        square += w->shifts.square[i];
+        error += w->shifts.error[i];
+    }
+    block->square += square * unit;
+    block->error += error * unit;
+    block->inexact += w->shifts.inexact;
+    block->nan_codes += w->shifts.nans;
+}
+
+static void requantise_piece(const requantise_tile *t, const piece *p, float to, lane_sums *lanes,
+                             requantise_sums *block)
 {
     const uint64_t whole = p->cols / LANES * LANES, rest = p->cols - whole;
+    way w = {.from = p->scale, .to = to, .k = shift_of(p->scale, to), .lanes = lanes};
 
     for (uint64_t r = 0; r < p->rows; r++) {
         const uint8_t *codes = t->codes + (p->row + r) * t->codes_stride + p->col;
         uint8_t *out = t->out + (p->row + r) * t->cols + p->col;
         for (uint64_t c = 0; c < whole; c += LANES) {
-            requantise_16(codes + c, p->scale, to, out + c, sums);
+            go(&w, codes + c, out + c);
         }
         if (rest > 0) { /* zeros cost nothing */
-            uint8_t last[LANES] = {0};
+            uint8_t last[LANES] = {0}, made[LANES];
             memcpy(last, codes + whole, rest);
-            requantise_16(last, p->scale, to, last, sums);
-            memcpy(out + whole, last, rest);
+            go(&w, last, made);
+            memcpy(out + whole, made, rest);
         }
+    }
+    if (w.k >= 0) {
+        add_shifts(&w, block);
     }
 }
 
@@ -138,10 +255,10 @@ static void add_lanes(const lane_sums *lanes, requantise_sums *block)
     for (int i = 0; i < LANES; i++) {
         block->square += lanes->square[i];
         block->error += lanes->error[i];
-        block->inexact += (uint64_t)lanes->inexact[i];
-        block->saturated += (uint64_t)lanes->saturated[i];
-        block->nan_codes += (uint64_t)lanes->nans[i];
     }
+    block->inexact += lanes->inexact;
+    block->saturated += lanes->saturated;
+    block->nan_codes += lanes->nans;
 }
 
 /* The new block that begins at (row, col) of the tile. */
@@ -167,7 +284,7 @@ static float requantise_block(const requantise_tile *t, uint64_t row, uint64_t c
         for (uint64_t c = col; c < col_end; c += p.cols) {
             p = piece_at(t, r, c, row_end, col_end);
             if (is_good(p.scale)) {
-                requantise_piece(t, &p, to, &lanes);
+                requantise_piece(t, &p, to, &lanes, &block);
             } else {
                 block.bad_scales++;
                 spoil_piece(t, &p);

@@ -286,7 +286,7 @@ END_TEST
 
 /* ---- Tiles, in each instruction set. ------------------------------------------------------- */
 
-/* One block of 128 x 128 by the definition, old scales of old_rows x old_cols. */
+/* The tile, one block, by the definition. */
 static requantise_sums plain_block(const requantise_tile *t, uint8_t *out, float *scale)
 {
     requantise_sums sums = {.blocks = 1, .elements = t->rows * t->cols};
