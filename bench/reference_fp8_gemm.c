@@ -19,7 +19,7 @@ enum { LANES = 8, VECTORS = COLUMNS / LANES };
 /* Factors of one block of K, and the sums so far; columns past the rectangle are zeros. */
 typedef struct work {
     double a[TILE][BLOCK_K];
-    double b[BLOCK_K][TILE]; /* transposed */
+    double b[TILE / COLUMNS][BLOCK_K][COLUMNS]; /* transposed, a few columns at a time */
     double value[TILE][TILE], magnitude[TILE][TILE];
     double e4m3[256], e2m1[16]; /* values of the codes */
 } work;
@@ -33,31 +33,42 @@ typedef struct factor {
     hone_scale_layout layout;
 } factor;
 
+static inline __attribute__((always_inline)) void multiply_piece(work *w, int64_t row,
+                                                                 int64_t column, int64_t len)
+{
+    const double(*columns)[COLUMNS] = w->b[column / COLUMNS];
+    lanes sum[ROWS][VECTORS], most[ROWS][VECTORS];
+
+    for (int i = 0; i < ROWS; i++) {
+        memcpy(sum[i], &w->value[row + i][column], sizeof sum[i]);
+        memcpy(most[i], &w->magnitude[row + i][column], sizeof most[i]);
+    }
+    for (int64_t k = 0; k < len; k++) {
+        for (int v = 0; v < VECTORS; v++) {
+            lanes b;
+            memcpy(&b, &columns[k][v * LANES], sizeof b);
+            const lanes b_most = (lanes)((__typeof__(b < b))b & INT64_MAX);
+            for (int i = 0; i < ROWS; i++) {
+                const lanes a = w->a[row + i][k] - (lanes){0};
+                const lanes a_most = (lanes)((__typeof__(a < a))a & INT64_MAX);
+                sum[i][v] += a * b;
+                most[i][v] += a_most * b_most;
+            }
+        }
+    }
+    for (int i = 0; i < ROWS; i++) {
+        memcpy(&w->value[row + i][column], sum[i], sizeof sum[i]);
+        memcpy(&w->magnitude[row + i][column], most[i], sizeof most[i]);
+    }
+}
+
+/* Columns outside: their factors stay in the first cache while all rows go by. */
 static inline __attribute__((always_inline)) void multiply(work *w, int64_t rows, int64_t columns,
                                                            int64_t len)
 {
-    for (int64_t r = 0; r < rows; r += ROWS) {
-        for (int64_t c = 0; c < columns; c += COLUMNS) {
-            lanes sum[ROWS][VECTORS], most[ROWS][VECTORS];
-            for (int i = 0; i < ROWS; i++) {
-                memcpy(sum[i], &w->value[r + i][c], sizeof sum[i]);
-                memcpy(most[i], &w->magnitude[r + i][c], sizeof most[i]);
-            }
-            for (int64_t k = 0; k < len; k++) {
-                lanes b[VECTORS];
-                memcpy(b, &w->b[k][c], sizeof b);
-                for (int i = 0; i < ROWS; i++) {
-                    for (int v = 0; v < VECTORS; v++) {
-                        lanes product = b[v] * w->a[r + i][k];
-                        sum[i][v] += product;
-                        most[i][v] += (lanes)((__typeof__(product < product))product & INT64_MAX);
-                    }
-                }
-            }
-            for (int i = 0; i < ROWS; i++) {
-                memcpy(&w->value[r + i][c], sum[i], sizeof sum[i]);
-                memcpy(&w->magnitude[r + i][c], most[i], sizeof most[i]);
-            }
+    for (int64_t c = 0; c < columns; c += COLUMNS) {
+        for (int64_t r = 0; r < rows; r += ROWS) {
+            multiply_piece(w, r, c, len);
         }
     }
 }
@@ -74,8 +85,8 @@ multiply_avx512(work *w, int64_t rows, int64_t columns, int64_t len)
     multiply(w, rows, columns, len);
 }
 
-__attribute__((target("avx2"))) static void multiply_avx2(work *w, int64_t rows, int64_t columns,
-                                                          int64_t len)
+__attribute__((target("avx2,fma"))) static void
+multiply_avx2(work *w, int64_t rows, int64_t columns, int64_t len)
 {
     multiply(w, rows, columns, len);
 }
@@ -88,7 +99,7 @@ static void multiply_block(work *w, int64_t rows, int64_t columns, int64_t len)
         multiply_avx512(w, rows, columns, len);
         return;
     }
-    if (__builtin_cpu_supports("avx2")) {
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) {
         multiply_avx2(w, rows, columns, len);
         return;
     }
@@ -110,28 +121,27 @@ static double scale_at(const factor *f, int64_t row, int64_t k)
     return (double)scale;
 }
 
-/* Element k of a row of codes. */
-static double code_value(const work *w, const factor *f, const uint8_t *codes, int64_t k)
-{
-    if (f->quant.element == HONE_DTYPE_E2M1) {
-        return w->e2m1[codes[k / 2] >> (k % 2 * 4) & 15];
-    }
-    return w->e4m3[codes[k]];
-}
-
-/* code * scale for row `row`, k in [first, first + len), `step` doubles apart. */
+/* code * scale for row `row`, k in [first, first + len), `step` doubles apart: a scale's group
+ * after the other. */
 static void open_row(const work *w, const factor *f, int64_t row, int64_t first, int64_t len,
                      double *out, int64_t step)
 {
     const uint8_t *codes = f->payload + row * f->row_stride;
-    double scale = 0.0;
+    const int64_t end = first + len;
 
-    for (int64_t i = 0; i < len; i++) {
-        int64_t k = first + i;
-        if (i == 0 || k % f->quant.gran_k == 0) {
-            scale = scale_at(f, row, k);
+    for (int64_t k = first; k < end;) {
+        const int64_t next = (k / f->quant.gran_k + 1) * f->quant.gran_k;
+        const int64_t stop = next < end ? next : end;
+        const double scale = scale_at(f, row, k);
+        if (f->quant.element == HONE_DTYPE_E2M1) {
+            for (; k < stop; k++, out += step) {
+                *out = w->e2m1[codes[k / 2] >> (k % 2 * 4) & 15] * scale;
+            }
+        } else {
+            for (; k < stop; k++, out += step) {
+                *out = w->e4m3[codes[k]] * scale;
+            }
         }
-        out[i * step] = code_value(w, f, codes, k) * scale;
     }
 }
 
@@ -204,7 +214,7 @@ hone_status reference_fp8_gemm(const hone_fp8_gemm *p, const inputs *in, const r
             open_row(w, &a, rect->row + r, k, len, w->a[r], 1);
         }
         for (int64_t c = 0; c < rect->columns; c++) {
-            open_row(w, &b, rect->column + c, k, len, &w->b[0][c], TILE);
+            open_row(w, &b, rect->column + c, k, len, &w->b[c / COLUMNS][0][c % COLUMNS], COLUMNS);
         }
         multiply_block(w, rect->rows, rect->columns, len);
     }
