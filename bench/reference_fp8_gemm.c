@@ -85,8 +85,8 @@ multiply_avx512(work *w, int64_t rows, int64_t columns, int64_t len)
     multiply(w, rows, columns, len);
 }
 
-__attribute__((target("avx2,fma"))) static void
-multiply_avx2(work *w, int64_t rows, int64_t columns, int64_t len)
+__attribute__((target("avx2,fma"))) static void multiply_avx2(work *w, int64_t rows,
+                                                              int64_t columns, int64_t len)
 {
     multiply(w, rows, columns, len);
 }

@@ -5,7 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { FIRST_LIMIT = 1 << 16 };
+/* Records between two sweeps: as many as units of shadow memory that one goes through, by four, so
+ * that it costs a record little whatever has been touched; at most 80 MiB of them. */
+enum { FIRST_LIMIT = 1 << 16, UNITS_A_RECORD = 4, PATIENCE_MOST = 1 << 22 };
 
 static void *grow(run_state *run, void *list, uint32_t len, uint32_t *capacity, size_t size)
 {
@@ -134,6 +136,7 @@ typedef struct sweep {
     run_state *run;
     race_book old;
     uint32_t *records, *sets; /* new numbers */
+    uint64_t units;           /* gone through so far */
 } sweep;
 
 static uint32_t keep_record(sweep *s, uint32_t id)
@@ -168,7 +171,14 @@ static void keep_page(sweep *s, race_page *p)
 {
     uint32_t units = p->write != NULL ? RACE_PAGE >> p->shift : 0;
 
+    if (units > 0 && p->flat && p->writes == 1) { /* stays so: the first unit is all of them */
+        uint32_t read = p->read[0] == 0 ? 0 : keep_read(s, p->read[0]);
+        race_page_level(p, keep_record(s, p->write[0]), read);
+        s->units++;
+        return;
+    }
     race_page_spread(p);
+    s->units += units;
     for (uint32_t n = 0; n < units; n++) {
         bool same = n > 0 && p->write[n] == s->old.moves[0].old;
         s->old.moves[0].old = p->write[n]; /* runs of one number are the rule */
@@ -194,6 +204,16 @@ static void keep_used(sweep *s)
     }
 }
 
+static uint32_t next_limit(const race_book *b, uint64_t units)
+{
+    uint64_t live = b->records_len > b->members_len ? b->records_len : b->members_len;
+    uint64_t patience =
+        units / UNITS_A_RECORD < PATIENCE_MOST ? units / UNITS_A_RECORD : PATIENCE_MOST;
+    uint64_t limit = live * 2 > patience ? live * 2 : patience;
+
+    return (uint32_t)(limit > FIRST_LIMIT ? limit : FIRST_LIMIT);
+}
+
 static void collect(race_book *b, run_state *run)
 {
     sweep s = {.b = b, .run = run, .old = *b};
@@ -212,8 +232,7 @@ static void collect(race_book *b, run_state *run)
         b->generation++;
         keep_record(&s, RACE_PREVIOUS);
         keep_used(&s);
-        uint32_t live = b->records_len > b->members_len ? b->records_len : b->members_len;
-        b->limit = live * 2 > FIRST_LIMIT ? live * 2 : FIRST_LIMIT;
+        b->limit = next_limit(b, s.units);
         free(s.old.records);
         free(s.old.sets);
         free(s.old.members);
