@@ -19,6 +19,8 @@
 enum { SAMPLE_GEMM = 6, SAMPLE_RESCALED = 3, SAMPLE_THOROUGH = 3, SAMPLE_QUANT = 48 };
 enum { SPREAD_GEMM = 5, SPREAD_RESCALED = 2, SPREAD_THOROUGH = 2 };
 
+enum { THREADS_MOST = 64 }; /* of hone_emu.h's set_threads */
+
 /* Inputs that proofs go through. Few tokens need as many kinds as a cache has slots worth asking
  * for (inputs.h). */
 static const inputs_kind kinds_gemm[] = {INPUTS_HOLES, INPUTS_WIDE, INPUTS_EXTREMES};
@@ -37,6 +39,7 @@ struct prover {
     const device *d;
     hone_problem problem;
     uint64_t seed;
+    int threads;          /* of the host */
     bool large;           /* sampled on an emulated device */
     kind_list kinds;      /* a large product's later ones are `rescaled` instead */
     const inputs *loaded; /* whose read-only operands are on the device; NULL: unknown */
@@ -141,6 +144,7 @@ hone_status prover_open(const device *d, const hone_problem *problem, uint64_t s
     p->d = d;
     p->problem = *problem;
     p->seed = seed;
+    p->threads = 1;
     p->large = is_large(d, problem);
     p->kinds = kinds_of(d, problem);
     TRY(inputs_make(problem, p->kinds.kind[0], seed, &p->in, error));
@@ -159,6 +163,11 @@ hone_status prover_open(const device *d, const hone_problem *problem, uint64_t s
 done:
     prover_close(p);
     return status;
+}
+
+void prover_use_threads(prover *p, int threads)
+{
+    p->threads = threads < 1 ? 1 : threads < THREADS_MOST ? threads : THREADS_MOST;
 }
 
 /* One trial: the candidate as it is launched, and the CTAs of it. */
@@ -203,6 +212,7 @@ static hone_status compare(const prover *p, const trial *t, const inputs *in, in
         .cover = t->plan->cover,
         .tiles_run = prove_tiles(&p->problem, t->plan, t->how.sample, t->how.sample_len),
         .written = is_sampled(t) && adds_to_d(p) ? p->second.image[4] : NULL,
+        .threads = p->threads,
         .must_tell = true,
     };
 
@@ -401,7 +411,7 @@ hone_status prover_run(prover *p, const module *m, const plan *launches, const c
 {
     hone_status status = HONE_OK;
     prove_result made = {.outcome = STORE_OK, .ctas_total = prove_ctas(launches)};
-    trial t = {.m = m, .plan = launches};
+    trial t = {.m = m, .plan = launches, .how.threads = p->threads};
     plan *spread = NULL;
 
     if (made.ctas_total == 0) {

@@ -39,6 +39,10 @@ hone_status prover_open(const device *d, const hone_problem *problem, uint64_t s
                         hone_error *error);
 void prover_close(prover *p); /* NULL is fine */
 
+/* Host threads that an emulated device and the references may take from now on, 1 to 64; one at
+ * first. No verdict and no figure depends on it. */
+void prover_use_threads(prover *p, int threads);
+
 /* Prove and time one candidate: `m` is loaded for `launches` from `c`. The verdict is in *out,
  * filled whatever it is; another status than HONE_OK means that this machine or the device is at
  * fault, not the candidate. A problem of size zero is HONE_BAD_ARGUMENT: nothing is launched for

@@ -160,6 +160,7 @@ static hone_status set_up(const device *d, const prove_launch *how, hone_error *
         TRY(emu->set_sample(ordinal_of(d), how->sample, how->sample_len, error));
         TRY(emu->set_schedule(ordinal_of(d), how->schedule, error));
         TRY(emu->set_timing(ordinal_of(d), how->timing, error));
+        TRY(emu->set_threads(ordinal_of(d), how->threads > 0 ? how->threads : 1, error));
         TRY(emu->set_checks(ordinal_of(d),
                             how->thorough ? HONE_EMU_CHECK_ALL | HONE_EMU_CHECK_STRICT
                                           : HONE_EMU_CHECK_MEMORY,

@@ -32,6 +32,7 @@ typedef struct prove_launch {
     size_t sample_len;
     uint64_t schedule;
     hone_emu_timing timing; /* of asynchronous operations */
+    int threads;            /* of the host, for CTAs that do not wait for one another; 0: one */
     bool thorough;          /* look for races and the like, too: three to five times as slow */
 } prove_launch;
 

@@ -16,10 +16,11 @@ typedef struct reference_rect {
 
 /* The exact D of a rectangle up to float64 rounding, and sum |a*b| (plus |D before| when
  * accumulating) of each element for the error bound: rows * columns doubles each, row-major. Reads
- * A, B, their scales and, when it accumulates, D from `in`. HONE_BAD_ARGUMENT when the rectangle is
+ * A, B, their scales and, when it accumulates, D from `in`. Up to `threads` host threads share the
+ * columns, the caller's among them (0 as 1): the same bits. HONE_BAD_ARGUMENT when the rectangle is
  * too large or outside, HONE_NO_MEMORY. */
 hone_status reference_fp8_gemm(const hone_fp8_gemm *p, const inputs *in, const reference_rect *rect,
-                               double *value, double *magnitude, hone_error *error);
+                               int threads, double *value, double *magnitude, hone_error *error);
 
 /* Codes (`group` bytes), scale and, for ue8m0, its byte, of one group of one row (experts' rows
  * follow one another). A problem without a gate. */

@@ -8,10 +8,11 @@
 #include "core/numfmt.h"
 
 #include <math.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { BLOCK_K = 256, ROWS = 4, COLUMNS = 16, TILE = REFERENCE_TILE };
+enum { BLOCK_K = 256, ROWS = 4, COLUMNS = 16, TILE = REFERENCE_TILE, PIECES_MOST = 4 };
 
 typedef double lanes __attribute__((vector_size(64)));
 enum { LANES = 8, VECTORS = COLUMNS / LANES };
@@ -184,20 +185,44 @@ static void add_before(const hone_fp8_gemm *p, const inputs *in, const reference
     }
 }
 
-hone_status reference_fp8_gemm(const hone_fp8_gemm *p, const inputs *in, const reference_rect *rect,
-                               double *value, double *magnitude, hone_error *error)
+/* Some columns of a rectangle, on a thread of their own. */
+typedef struct piece {
+    const hone_fp8_gemm *p;
+    const inputs *in;
+    reference_rect rect;
+    double *value, *magnitude; /* of its first element */
+    int64_t stride;            /* doubles from row to row */
+    hone_status status;
+    hone_error error;
+} piece;
+
+static void sum_up(const piece *t, const factor *a, const factor *b, work *w)
+{
+    const reference_rect *rect = &t->rect;
+    const size_t bytes = (size_t)rect->columns * sizeof(double);
+
+    for (int64_t k = 0; k < t->p->k; k += BLOCK_K) {
+        int64_t len = t->p->k - k < BLOCK_K ? t->p->k - k : BLOCK_K;
+        for (int64_t r = 0; r < rect->rows; r++) {
+            open_row(w, a, rect->row + r, k, len, w->a[r], 1);
+        }
+        for (int64_t c = 0; c < rect->columns; c++) {
+            open_row(w, b, rect->column + c, k, len, &w->b[c / COLUMNS][0][c % COLUMNS], COLUMNS);
+        }
+        multiply_block(w, rect->rows, rect->columns, len);
+    }
+    for (int64_t r = 0; r < rect->rows; r++) {
+        memcpy(t->value + r * t->stride, w->value[r], bytes);
+        memcpy(t->magnitude + r * t->stride, w->magnitude[r], bytes);
+    }
+}
+
+static hone_status compute(const piece *t, hone_error *error)
 {
     hone_status status = HONE_OK;
     factor a = {0}, b = {0};
-    work *w = NULL;
+    work *w = aligned_alloc(64, sizeof *w);
 
-    if (rect->rows > TILE || rect->columns > TILE || rect->row < 0 || rect->column < 0 ||
-        rect->row + rect->rows > p->m || rect->column + rect->columns > p->n ||
-        rect->batch >= p->batch) {
-        return status_set(error, HONE_BAD_ARGUMENT, NULL, 0,
-                          "reference: a rectangle past D or over %d", TILE);
-    }
-    w = aligned_alloc(64, sizeof *w);
     if (w == NULL) {
         return status_set(error, HONE_NO_MEMORY, NULL, 0, "reference: working tiles");
     }
@@ -206,27 +231,87 @@ hone_status reference_fp8_gemm(const hone_fp8_gemm *p, const inputs *in, const r
         w->e4m3[code] = (double)numfmt_e4m3_decode((uint8_t)code);
         w->e2m1[code & 15] = (double)numfmt_e2m1_decode((uint8_t)(code & 15));
     }
-    TRY(factor_of(p, in, true, rect->batch, &a, error));
-    TRY(factor_of(p, in, false, rect->batch, &b, error));
-    for (int64_t k = 0; k < p->k; k += BLOCK_K) {
-        int64_t len = p->k - k < BLOCK_K ? p->k - k : BLOCK_K;
-        for (int64_t r = 0; r < rect->rows; r++) {
-            open_row(w, &a, rect->row + r, k, len, w->a[r], 1);
-        }
-        for (int64_t c = 0; c < rect->columns; c++) {
-            open_row(w, &b, rect->column + c, k, len, &w->b[c / COLUMNS][0][c % COLUMNS], COLUMNS);
-        }
-        multiply_block(w, rect->rows, rect->columns, len);
+    TRY(factor_of(t->p, t->in, true, t->rect.batch, &a, error));
+    TRY(factor_of(t->p, t->in, false, t->rect.batch, &b, error));
+    sum_up(t, &a, &b, w);
+done:
+    free(w);
+    return status;
+}
+
+static void *compute_aside(void *argument)
+{
+    piece *t = argument;
+
+    t->status = compute(t, &t->error);
+    return NULL;
+}
+
+/* Columns go to threads in whole vectors. An element's sum is the same whoever makes it. */
+static size_t cut(const piece *whole, int threads, piece *pieces)
+{
+    const reference_rect *rect = &whole->rect;
+    const int64_t most = threads < 1 ? 1 : threads < PIECES_MOST ? threads : PIECES_MOST;
+    const int64_t wide = integer_round_up(integer_ceil_div(rect->columns, most), COLUMNS);
+    size_t len = 0;
+
+    for (int64_t c = 0; c < rect->columns; c += wide) {
+        piece *t = &pieces[len++];
+        *t = *whole;
+        t->rect.column += c;
+        t->rect.columns = rect->columns - c < wide ? rect->columns - c : wide;
+        t->value += c;
+        t->magnitude += c;
     }
-    for (int64_t r = 0; r < rect->rows; r++) {
-        memcpy(value + r * rect->columns, w->value[r], (size_t)rect->columns * sizeof(double));
-        memcpy(magnitude + r * rect->columns, w->magnitude[r],
-               (size_t)rect->columns * sizeof(double));
+    return len;
+}
+
+static hone_status compute_pieces(piece *pieces, size_t len, hone_error *error)
+{
+    pthread_t others[PIECES_MOST];
+    size_t started = 1;
+
+    while (started < len &&
+           pthread_create(&others[started], NULL, compute_aside, &pieces[started]) == 0) {
+        started++;
     }
+    for (size_t i = 0; i < len; i += i == 0 ? started : 1) { /* and those without a thread */
+        compute_aside(&pieces[i]);
+    }
+    for (size_t i = 1; i < started; i++) {
+        pthread_join(others[i], NULL);
+    }
+    for (size_t i = 0; i < len; i++) {
+        if (pieces[i].status != HONE_OK) {
+            return status_set(error, pieces[i].status, pieces[i].error.source, 0, "%s",
+                              pieces[i].error.message);
+        }
+    }
+    return HONE_OK;
+}
+
+hone_status reference_fp8_gemm(const hone_fp8_gemm *p, const inputs *in, const reference_rect *rect,
+                               int threads, double *value, double *magnitude, hone_error *error)
+{
+    hone_status status = HONE_OK;
+    piece pieces[PIECES_MOST];
+    const piece whole = {.p = p,
+                         .in = in,
+                         .rect = *rect,
+                         .value = value,
+                         .magnitude = magnitude,
+                         .stride = rect->columns};
+
+    if (rect->rows > TILE || rect->columns > TILE || rect->row < 0 || rect->column < 0 ||
+        rect->row + rect->rows > p->m || rect->column + rect->columns > p->n ||
+        rect->batch >= p->batch) {
+        return status_set(error, HONE_BAD_ARGUMENT, NULL, 0,
+                          "reference: a rectangle past D or over %d", TILE);
+    }
+    TRY(compute_pieces(pieces, cut(&whole, threads, pieces), error));
     if (p->accumulate) {
         add_before(p, in, rect, value, magnitude);
     }
 done:
-    free(w);
     return status;
 }

@@ -29,6 +29,7 @@ typedef struct verify_request {
     const uint8_t *written; /* a sum into D on sampled CTAs: D after these CTAs ran on a D of
                                VERIFY_POISON, which any sum changes; NULL: `before` and `after` tell
                                what was written */
+    int threads;            /* of the host, for a product's reference; 0: one. The same figures */
     bool must_tell; /* fail a product whose inputs leave every element of D as 0, or as it was */
 } verify_request;
 

@@ -139,7 +139,8 @@ static hone_status compare_tile(gemm *g, const reference_rect *tile, double *val
 {
     hone_status status = HONE_OK;
 
-    TRY(reference_fp8_gemm(g->p, g->request->before, tile, value, magnitude, error));
+    TRY(reference_fp8_gemm(g->p, g->request->before, tile, g->request->threads, value, magnitude,
+                           error));
     for (int64_t i = 0; i < tile->rows * tile->columns; i++) {
         reference_rect at = {tile->batch, tile->row + i / tile->columns, 1,
                              tile->column + i % tile->columns, 1};

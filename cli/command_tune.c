@@ -254,7 +254,8 @@ int command_tune(int argc, char **argv)
 {
     static const struct argp_option own[] = {
         {"budget", KEY_BUDGET, "N", 0, "candidates of a problem; 0 is no limit (16)", 0},
-        {"jobs", KEY_JOBS, "N", 0, "compile workers (one for each core)", 0},
+        {"jobs", KEY_JOBS, "N", 0,
+         "compile workers, and host threads of a proof (one for each core)", 0},
         {"seed", KEY_SEED, "N", 0, "of random draws and test data (1)", 0},
         {"strategy", KEY_STRATEGY, "NAME", 0, "model, random or exhaustive (model)", 0},
         {0},

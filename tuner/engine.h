@@ -61,7 +61,8 @@ typedef struct engine {
 typedef struct engine_options {
     const device *device;
     const templates *templates;
-    int jobs; /* compile workers; 0: one for each core */
+    /* Compile workers, and host threads of a proof on an emulated device; 0: one for each core. */
+    int jobs;
 } engine_options;
 
 typedef hone_status (*engine_open_fn)(const engine_options *options, engine *out,

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 typedef struct device_engine {
     const device *device;
@@ -16,6 +17,7 @@ typedef struct device_engine {
     prover *prover; /* of `problem` and `seed`; NULL: none yet */
     hone_problem problem;
     uint64_t seed;
+    int threads; /* of the host, for proofs */
 } device_engine;
 
 static hone_status submit(void *state, const engine_trial *trial, uint64_t tag, hone_error *error)
@@ -29,6 +31,13 @@ static hone_status submit(void *state, const engine_trial *trial, uint64_t tag, 
     TRY(jit_submit(e->jit, &request, tag, error));
 done:
     return status;
+}
+
+static int cores(void)
+{
+    const long online = sysconf(_SC_NPROCESSORS_ONLN);
+
+    return online > 1 ? (int)online : 1;
 }
 
 /* What ptxas says of the kernels of a plan: the largest of each, since all must fit. */
@@ -91,6 +100,7 @@ static hone_status take_prover(device_engine *e, const engine_trial *trial, hone
     prover_close(e->prover);
     e->prover = NULL;
     TRY(prover_open(e->device, trial->problem, trial->seed, &e->prover, error));
+    prover_use_threads(e->prover, e->threads);
     e->problem = *trial->problem;
     e->seed = trial->seed;
 done:
@@ -241,6 +251,7 @@ hone_status engine_open_device(const engine_options *options, engine *out, hone_
     }
     e->device = options->device;
     e->templates = options->templates;
+    e->threads = options->jobs > 0 ? options->jobs : cores();
     TRY(jit_open(&compile, &e->jit, error));
     TRY(jit_describe(e->jit, &version, error));
     TRY(driver_check(d, d->cuDriverGetVersion(&number), "cuDriverGetVersion", error));

@@ -32,7 +32,7 @@ typedef struct sweep_options {
     engine_open_fn engine; /* called once there is something to do */
     uint64_t budget;       /* candidates of a problem; 0: no limit */
     uint64_t seed;
-    int jobs;                   /* compile workers; 0: one for each core */
+    int jobs;                   /* of engine_options */
     const char *command;        /* what was asked for, for the store */
     sweep_progress_fn progress; /* after commits, and before slow steps; NULL: none */
     sweep_problem_fn ended;     /* NULL: none */

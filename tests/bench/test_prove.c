@@ -22,6 +22,7 @@ static const struct {
     {"emu:h20", "fp8_gemm:m=200,n=1536,k=1024,recipe=f32-1x128-128x128", true},
     {"emu:h20", "fp8_gemm:m=1,n=8192,k=5120,recipe=ue8m0-1x32-32x32", true},
     {"emu:h20", "act_quant:m=13,k=512", false},
+    {"emu:h20", "kv_quant:tokens=70,pages=3,page_size=64," INDEX, false},
     {"emu:h20", "fp8_gemm:m=2048,n=2048,k=128,recipe=f32-1x128-128x128,accumulate=1", true},
     {"emu:h20", "fp8_gemm:m=512,n=1024,k=256,recipe=f32-1x128-128x128,out=f32,accumulate=1", true},
     {"emu:h20", "act_quant:m=600,k=2048,scale=ue8m0,group=32", false},
@@ -32,8 +33,8 @@ static const struct {
     {"emu:a100", "fold:m=600,k=2080", false}, /* has no conversions to e4m3 */
     {"emu:h20", "fold:m=4099,k=7168", true},
     {"emu:h20", ONE_TOKEN, false},
-    {"emu:h20", "kv_quant:tokens=70,pages=3,page_size=64," INDEX, false},
 };
+enum { THREADED = 8 }; /* of them are proved on several host threads, too */
 
 START_TEST(a_template_is_proved_and_gets_a_modelled_time)
 {
@@ -196,6 +197,35 @@ START_TEST(one_prover_serves_many_candidates)
 }
 END_TEST
 
+/* All that a store keeps of a proof, and the counters that its time comes from. */
+START_TEST(no_figure_depends_on_the_host_threads)
+{
+    prove_fixture f;
+    prove_result alone, shared;
+    hone_error error = {0};
+    static const int counts[] = {3, 64, 1};
+
+    prove_fixture_open(&f, right[_i].device, right[_i].problem, NULL, NULL, NULL, NULL);
+    prove_fixture_run(&f, &alone);
+    for (size_t i = 0; i < ARRAY_LEN(counts); i++) {
+        memset(&shared, 0, sizeof shared);
+        prover_use_threads(f.p, counts[i]);
+        ck_assert_msg(prover_run(f.p, f.m, &f.plan, f.code, &shared, &error) == HONE_OK, "%s",
+                      error.message);
+        ck_assert_int_eq(shared.outcome, STORE_OK);
+        ck_assert_uint_eq(shared.ctas_run, alone.ctas_run);
+        ck_assert_double_eq(shared.time_ns, alone.time_ns);
+        ck_assert_uint_eq(shared.verify.compared, alone.verify.compared);
+        ck_assert_double_eq(shared.verify.cosine, alone.verify.cosine);
+        ck_assert_double_eq(shared.verify.rel_fro, alone.verify.rel_fro);
+        ck_assert_double_eq(shared.verify.calc_diff, alone.verify.calc_diff);
+        ck_assert_double_eq(shared.verify.max_err_ratio, alone.verify.max_err_ratio);
+        ck_assert_mem_eq(&shared.counters, &alone.counters, sizeof alone.counters);
+    }
+    prove_fixture_close(&f);
+}
+END_TEST
+
 START_TEST(a_launch_that_fails_is_an_outcome_and_the_next_one_works)
 {
     prove_fixture f;
@@ -329,6 +359,7 @@ int main(void)
     tcase_add_loop_test(tests, a_template_is_proved_and_gets_a_modelled_time, 0, ARRAY_LEN(right));
     tcase_add_loop_test(tests, a_mutant_of_a_template_is_refused, 0, ARRAY_LEN(mutants));
     tcase_add_test(tests, one_prover_serves_many_candidates);
+    tcase_add_loop_test(tests, no_figure_depends_on_the_host_threads, 0, THREADED);
     tcase_add_test(tests, a_launch_that_fails_is_an_outcome_and_the_next_one_works);
     tcase_add_test(tests, samples_are_distinct_and_hold_both_ends);
     tcase_add_test(tests, a_sample_holds_whole_groups_of_a_cover);

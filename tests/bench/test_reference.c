@@ -37,8 +37,8 @@ START_TEST(a_row_of_ones_is_its_length)
     reference_rect rect = {0, 0, 1, 0, 1};
 
     open_problem(texts[_i], &problem, INPUTS_ONES, &in);
-    ck_assert_int_eq(reference_fp8_gemm(&problem.as.fp8_gemm, &in, &rect, &value, &magnitude, NULL),
-                     HONE_OK);
+    ck_assert_int_eq(
+        reference_fp8_gemm(&problem.as.fp8_gemm, &in, &rect, 1, &value, &magnitude, NULL), HONE_OK);
     ck_assert_double_eq_tol(value, 128.0, 128.0 * 0x1p-22); /* 448 * fl32(1/448) is 1 to fp32 */
     ck_assert_double_eq(value, magnitude);
     inputs_free(&in);
@@ -62,8 +62,8 @@ START_TEST(columns_past_a_tile_keep_their_row)
             memcpy(in.image[1] + 4 * (2 * row + group), &scale, sizeof scale);
         }
     }
-    ck_assert_int_eq(reference_fp8_gemm(&problem.as.fp8_gemm, &in, &rect, value, magnitude, NULL),
-                     HONE_OK);
+    ck_assert_int_eq(
+        reference_fp8_gemm(&problem.as.fp8_gemm, &in, &rect, 1, value, magnitude, NULL), HONE_OK);
     for (int i = 0; i < 4 * 33; i++) {
         ck_assert_double_eq_tol(value[i], ldexp(64.0, i / 33), 1e-3);
     }
@@ -95,7 +95,7 @@ START_TEST(a_gemm_agrees_with_the_plain_one)
     for (int64_t row = 0; row < p->m; row += 100) {
         reference_rect rect = {0, row, p->m - row < 100 ? p->m - row : 100, 0,
                                p->n < 128 ? p->n : 128};
-        ck_assert_int_eq(reference_fp8_gemm(p, &in, &rect, value, value + 16384, NULL), HONE_OK);
+        ck_assert_int_eq(reference_fp8_gemm(p, &in, &rect, 1, value, value + 16384, NULL), HONE_OK);
         for (int64_t i = 0; i < rect.rows * rect.columns; i++) {
             int64_t at = (row + i / rect.columns) * p->n + i % rect.columns;
             double got = (double)numfmt_decode(HONE_DTYPE_F32, out.image[4], (uint64_t)at);
@@ -106,6 +106,35 @@ START_TEST(a_gemm_agrees_with_the_plain_one)
     inputs_free_outputs(&out);
     inputs_free(&in);
     free(value);
+}
+END_TEST
+
+START_TEST(threads_share_columns_and_change_no_bit)
+{
+    hone_problem problem;
+    inputs in;
+    enum { ROWS = 5, MOST = REFERENCE_TILE };
+    static double one[2 * ROWS * MOST], many[2 * ROWS * MOST];
+    static const int counts[] = {-1, 2, 3, 4, 5, 64};
+
+    open_problem("fp8_gemm:m=7,n=300,k=288,recipe=f32-1x128-128x128,out=f32,accumulate=1", &problem,
+                 INPUTS_WIDE, &in);
+    for (int64_t columns = 1; columns <= MOST; columns += columns < 66 ? 1 : 31) {
+        const reference_rect rect = {0, 2, ROWS, 131, columns};
+        const size_t len = (size_t)(ROWS * columns);
+        for (size_t i = 0; i < ARRAY_LEN(counts); i++) {
+            memset(one, 0, sizeof one);
+            memset(many, 0, sizeof many);
+            ck_assert_int_eq(
+                reference_fp8_gemm(&problem.as.fp8_gemm, &in, &rect, 1, one, one + len, NULL),
+                HONE_OK);
+            ck_assert_int_eq(reference_fp8_gemm(&problem.as.fp8_gemm, &in, &rect, counts[i], many,
+                                                many + len, NULL),
+                             HONE_OK);
+            ck_assert_mem_eq(one, many, sizeof one);
+        }
+    }
+    inputs_free(&in);
 }
 END_TEST
 
@@ -120,8 +149,8 @@ START_TEST(an_inner_batch_lies_between_row_and_k)
     open_problem("fp8_gemm:m=2,n=8,k=256,batch=3,recipe=f32-1x128-128x128,out=f32,batch_layout="
                  "inner,a_scale_layout=row",
                  &problem, INPUTS_NORMAL, &in);
-    ck_assert_int_eq(reference_fp8_gemm(&problem.as.fp8_gemm, &in, &rect, &value, &magnitude, NULL),
-                     HONE_OK);
+    ck_assert_int_eq(
+        reference_fp8_gemm(&problem.as.fp8_gemm, &in, &rect, 1, &value, &magnitude, NULL), HONE_OK);
     for (size_t k = 0; k < 256; k++) {
         float sa = 0.0f, sb = 0.0f;
         memcpy(&sa, in.image[1] + 4 * (1 * 6 + 2 * 2 + k / 128), 4);
@@ -145,8 +174,9 @@ START_TEST(a_rectangle_past_d_is_refused)
 
     open_problem("fp8_gemm:m=4,n=8,k=128,recipe=f32-1x128-128x128", &problem, INPUTS_ONES, &in);
     for (size_t i = 0; i < ARRAY_LEN(wrong); i++) {
-        ck_assert_int_eq(reference_fp8_gemm(&problem.as.fp8_gemm, &in, &wrong[i], out, out, NULL),
-                         HONE_BAD_ARGUMENT);
+        ck_assert_int_eq(
+            reference_fp8_gemm(&problem.as.fp8_gemm, &in, &wrong[i], 1, out, out, NULL),
+            HONE_BAD_ARGUMENT);
     }
     inputs_free(&in);
 }
@@ -391,6 +421,7 @@ int main(void)
     tcase_add_loop_test(tests, a_row_of_ones_is_its_length, 0, 5);
     tcase_add_test(tests, columns_past_a_tile_keep_their_row);
     tcase_add_loop_test(tests, a_gemm_agrees_with_the_plain_one, 0, ARRAY_LEN(gemms));
+    tcase_add_test(tests, threads_share_columns_and_change_no_bit);
     tcase_add_test(tests, an_inner_batch_lies_between_row_and_k);
     tcase_add_test(tests, a_rectangle_past_d_is_refused);
     tcase_add_loop_test(tests, a_tile_takes_the_scale_of_its_rule, 0, ARRAY_LEN(tiles));

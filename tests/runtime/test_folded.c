@@ -119,7 +119,7 @@ static void reference(const fold_matrix *a, const fold_matrix *b, double *value)
     const reference_rect all = {0, 0, M, 0, N};
     const inputs in = {.len = 4, .image = {a->codes, a->scales, b->codes, b->scales}};
 
-    ck_assert_msg(reference_fp8_gemm(&exact.as.fp8_gemm, &in, &all, value, magnitude, &e) ==
+    ck_assert_msg(reference_fp8_gemm(&exact.as.fp8_gemm, &in, &all, 1, value, magnitude, &e) ==
                       HONE_OK,
                   "%s", e.message);
 }
