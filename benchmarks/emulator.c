@@ -1,16 +1,16 @@
-/* emulator.c - bench_emulator: speed of the emulated GPU on the host, against the bars of the
- * design.
+/* emulator.c - bench_emulator: speed of the emulated GPU on the host, against the design's bars.
  *
  * A launch is serial and runs in the calling thread, so that it is measured in that thread's CPU
  * time: what one core does, whatever else the machine is doing. Each figure is the median of
- * several rounds; what is compared is run in turn.
+ * several rounds; what is compared is run in turn. What a second core gains goes by the clock, and
+ * has a bar only where two threads that do nothing but count find one free.
  */
+#include "benchmarks/rows.h"
 #include "core/embedded.h"
 #include "core/status.h"
 #include "runtime/driver.h"
 
-#include <jansson.h>
-#include <stdbool.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,53 +30,6 @@ typedef struct bench {
     json_t *rows;
     int device; /* ordinal of the GPU whose context is current */
 } bench;
-
-/* ---- Rows ---------------------------------------------------------------------------------- */
-
-/* A figure with its bar: at least, at most, or none. */
-typedef enum bar_kind { BAR_NONE, BAR_LEAST, BAR_MOST } bar_kind;
-
-static void add_row(bench *b, const char *name, double value, const char *unit, bar_kind kind,
-                    double bar)
-{
-    char text[32];
-    bool holds = kind == BAR_LEAST ? value >= bar : value <= bar;
-    snprintf(text, sizeof text, "%s %g", kind == BAR_LEAST ? ">=" : "<=", bar);
-    json_t *row = json_pack("{s:s, s:f, s:s, s:o, s:o}", "name", name, "value", value, "unit", unit,
-                            "bar", kind == BAR_NONE ? json_null() : json_string(text), "holds",
-                            kind == BAR_NONE ? json_null() : json_boolean(holds));
-    json_array_append_new(b->rows, row);
-}
-
-/* Print what was found; false when a row does not hold. */
-static bool report(const bench *b, bool json)
-{
-    size_t i = 0;
-    json_t *row = NULL;
-    bool all = true;
-
-    if (json) {
-        json_t *whole = json_pack("{s:O}", "rows", b->rows);
-        json_dumpf(whole, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(6));
-        putchar('\n');
-        json_decref(whole);
-    }
-    json_array_foreach(b->rows, i, row)
-    {
-        const char *bar = json_string_value(json_object_get(row, "bar"));
-        bool missed = json_is_false(json_object_get(row, "holds"));
-        all = all && !missed;
-        if (!json) {
-            printf("%-48s %10.3f %-20s %8s %s\n", json_string_value(json_object_get(row, "name")),
-                   json_real_value(json_object_get(row, "value")),
-                   json_string_value(json_object_get(row, "unit")), bar != NULL ? bar : "",
-                   bar == NULL ? ""
-                   : missed    ? "NO"
-                               : "yes");
-        }
-    }
-    return all;
-}
 
 /* ---- The device ---------------------------------------------------------------------------- */
 
@@ -129,25 +82,31 @@ typedef struct geometry {
     unsigned grid[2], block, shared;
 } geometry;
 
+static double now(clockid_t clock)
+{
+    struct timespec t;
+
+    clock_gettime(clock, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
 /* CPU seconds of a launch, and what it counted. */
 static hone_status timed_launch(bench *b, CUfunction f, const geometry *g, void **params,
                                 double *seconds, hone_emu_counters *counters, hone_error *error)
 {
     hone_status status = HONE_OK;
     hone_emu_fault fault = {0};
-    struct timespec begin, end;
+    double begin = now(CLOCK_THREAD_CPUTIME_ID);
 
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &begin);
     CUresult result = b->driver->cuLaunchKernel(f, g->grid[0], g->grid[1], 1, g->block, 1, 1,
                                                 g->shared, NULL, params, NULL);
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &end);
+    *seconds = now(CLOCK_THREAD_CPUTIME_ID) - begin;
     if (result != CUDA_SUCCESS) {
         b->driver->emu->last_fault(b->device, &fault, NULL);
         return status_set(error, HONE_DRIVER, fault.kernel, fault.ptx_line, "%s: %s", fault.kind,
                           fault.message);
     }
     TRY(b->driver->emu->last_counters(b->device, counters, error));
-    *seconds = (double)(end.tv_sec - begin.tv_sec) + (double)(end.tv_nsec - begin.tv_nsec) * 1e-9;
 done:
     return status;
 }
@@ -188,8 +147,8 @@ static hone_status rate(bench *b, CUfunction f, const geometry *g, void **params
     }
     for (size_t i = 0; i < ARRAY_LEN(checks); i++) {
         snprintf(text, sizeof text, "%s, %s", name, checks[i].name);
-        add_row(b, text, (double)n.thread_instructions / median(seconds[i]) * 1e-9,
-                "G thread-instr/s", bars[i] > 0 ? BAR_LEAST : BAR_NONE, bars[i]);
+        rows_add(b->rows, text, (double)n.thread_instructions / median(seconds[i]) * 1e-9,
+                 "G thread-instr/s", bars[i] > 0 ? ROWS_AT_LEAST : ROWS_NO_BAR, bars[i]);
     }
 done:
     return status;
@@ -278,11 +237,11 @@ static hone_status compare_modes(bench *b, CUfunction f, const geometry *g, void
     }
     for (size_t i = 0; i < ARRAY_LEN(modes); i++) {
         snprintf(name, sizeof name, "%s, %s", text, i == 0 ? "hw" : "fast");
-        add_row(b, name, (double)n.tensor_macs[kind] / median(seconds[i]) * 1e-9, "G MAC/s",
-                bars[i] > 0 ? BAR_LEAST : BAR_NONE, bars[i]);
+        rows_add(b->rows, name, (double)n.tensor_macs[kind] / median(seconds[i]) * 1e-9, "G MAC/s",
+                 bars[i] > 0 ? ROWS_AT_LEAST : ROWS_NO_BAR, bars[i]);
     }
     snprintf(name, sizeof name, "%s, hw over fast", text);
-    add_row(b, name, median(ratios), "times as long", BAR_MOST, 3);
+    rows_add(b->rows, name, median(ratios), "times as long", ROWS_AT_MOST, 3);
 done:
     return status;
 }
@@ -419,6 +378,77 @@ done:
     return status;
 }
 
+/* ---- Two cores ----------------------------------------------------------------------------- */
+
+static void *count(void *arg)
+{
+    for (uint32_t n = 0; n < 20000000; n++) {
+        __asm__ volatile("" : : : "memory"); /* or there is nothing to count */
+    }
+    return arg;
+}
+
+/* How much more two threads count in a second than one: 2 where two cores are free. */
+static double free_cores(void)
+{
+    pthread_t other;
+    double begin = now(CLOCK_MONOTONIC);
+
+    count(NULL);
+    double alone = now(CLOCK_MONOTONIC) - begin;
+    begin = now(CLOCK_MONOTONIC);
+    bool two = pthread_create(&other, NULL, count, NULL) == 0;
+    count(NULL);
+    if (two) {
+        pthread_join(other, NULL);
+    }
+    return (two ? 2 : 1) * alone / (now(CLOCK_MONOTONIC) - begin);
+}
+
+/* Products in many CTAs, on one host thread and on two: seconds of the one over those of the other.
+ * Where no core is free for the second, what the two cost in CPU time: it shows locks and lines
+ * that both want, but not work that one does while the other waits. */
+static hone_status bench_cores(bench *b, hone_error *error)
+{
+    hone_status status = HONE_OK;
+    driver *d = b->driver;
+    CUfunction f = NULL;
+    CUdeviceptr out = 0;
+    uint32_t steps = STEPS;
+    void *params[] = {&out, &steps};
+    double wall[3] = {0}, cpu[3] = {0}, gains[ROUNDS], costs[ROUNDS], cores[ROUNDS], own = 0;
+    hone_emu_counters n = {0};
+    const geometry g = {{256, 1}, CTA, 0};
+
+    TRY(use_device(b, "NVIDIA H20", error));
+    TRY(load(b, "ptx/mma_e4m3.ptx", "mma_e4m3", &f, error));
+    TRY(check(b, d->cuMemAlloc(&out, g.grid[0] * CTA * 4), "cuMemAlloc", error));
+    TRY(d->emu->set_checks(b->device, HONE_EMU_CHECK_ALL, error));
+    for (int round = 0; round < ROUNDS; round++) {
+        cores[round] = free_cores();
+        for (int threads = 1; threads <= 2; threads++) {
+            TRY(d->emu->set_threads(b->device, threads, error));
+            double begin = now(CLOCK_MONOTONIC), worked = now(CLOCK_PROCESS_CPUTIME_ID);
+            TRY(timed_launch(b, f, &g, params, &own, &n, error));
+            wall[threads] = now(CLOCK_MONOTONIC) - begin;
+            cpu[threads] = now(CLOCK_PROCESS_CPUTIME_ID) - worked;
+        }
+        gains[round] = wall[1] / wall[2];
+        costs[round] = 2 * cpu[1] / cpu[2];
+    }
+    if (median(cores) >= 1.9) {
+        rows_add(b->rows, "256 CTAs, two cores over one", median(gains), "times as fast",
+                 ROWS_AT_LEAST, 1.8);
+    } else {
+        rows_add(b->rows, "256 CTAs, no core free: by two threads' CPU time", median(costs),
+                 "times as fast", ROWS_NO_BAR, 0);
+    }
+done:
+    d->emu->set_threads(b->device, 1, NULL);
+    d->cuMemFree(out);
+    return status;
+}
+
 /* ---- All of it ----------------------------------------------------------------------------- */
 
 static hone_status bench_products(bench *b, hone_error *error)
@@ -437,7 +467,7 @@ static const struct {
     hone_status (*run)(bench *b, hone_error *error);
 } parts[] = {
     {"quantiser", bench_quantiser}, {"shared", bench_shared},       {"products", bench_products},
-    {"gemm_fp8", bench_gemm_fp8},   {"gemm_bf16", bench_gemm_bf16},
+    {"gemm_fp8", bench_gemm_fp8},   {"gemm_bf16", bench_gemm_bf16}, {"cores", bench_cores},
 };
 
 int main(int argc, char **argv)
@@ -459,7 +489,7 @@ int main(int argc, char **argv)
             TRY(parts[i].run(&b, &error));
         }
     }
-    holds = report(&b, json);
+    holds = rows_print(b.rows, json);
 done:
     if (status != HONE_OK) {
         fprintf(stderr, "bench_emulator: %s: %s\n", error.source, error.message);

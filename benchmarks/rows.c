@@ -29,7 +29,7 @@ bool rows_print(json_t *rows, bool json)
         const json_t *bar = json_object_get(row, "bar"), *holds = json_object_get(row, "holds");
         all = all && !json_is_false(holds);
         if (!json) {
-            printf("%-44s %12.4g %-8s %-10s %s\n", json_string_value(json_object_get(row, "name")),
+            printf("%-48s %12.4g %-16s %-10s %s\n", json_string_value(json_object_get(row, "name")),
                    json_real_value(json_object_get(row, "value")),
                    json_string_value(json_object_get(row, "unit")),
                    json_is_string(bar) ? json_string_value(bar) : "",
