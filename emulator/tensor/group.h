@@ -197,6 +197,7 @@ VECTOR_INLINE bool group_align(tile_step steps[GROUP_VECTORS], const vi acc[GROU
                                const tensor_group_call *call, uint32_t eight, uint32_t elements)
 {
     vi most[GROUP_VECTORS];
+    step_constants fixed;
     bool wide = elements < 4 && call->rows->any && call->columns->any, good = true;
 
     VECTOR_UNROLL
@@ -214,10 +215,11 @@ VECTOR_INLINE bool group_align(tile_step steps[GROUP_VECTORS], const vi acc[GROU
             }
         }
     }
+    step_fix(&fixed, call->unit.fraction);
     for (uint32_t j = 0; j < GROUP_VECTORS; j++) {
         step_unpack_most(&most[j], elements);
         steps[j].most = most[j];
-        good = step_scales(&steps[j], &acc[j], call->unit.fraction, wide) && good;
+        good = step_scales(&steps[j], &acc[j], &fixed, wide) && good;
     }
     return good;
 }

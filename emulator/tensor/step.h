@@ -17,6 +17,7 @@ typedef struct tile {
     vi c[8]; /* [column], the bits of fp32 */
     tensor_unit unit;
     uint32_t part, elements; /* elements of a register: 4 or 2 */
+    bool coarse;             /* tile_step_coarse does its steps */
 } tile;
 
 /* A step of column n: its largest exponent; 2^(F-E) and 2^(E-F). The register quads [first, last)
@@ -26,6 +27,22 @@ typedef struct tile_step {
     vi most;
     vf scale, unit;
 } tile_step;
+
+/* Constants of a step, which loops over columns keep in registers: compilers would make them anew
+ * in each. */
+typedef struct step_constants {
+    vi field, one, bias, reach, unit, scale;
+} step_constants;
+
+VECTOR_INLINE void step_fix(step_constants *k, int32_t fraction)
+{
+    k->field = SPLAT(255);
+    k->one = SPLAT(1);
+    k->bias = SPLAT(127);
+    k->reach = SPLAT(EXPONENT_MOST);
+    k->unit = SPLAT((uint32_t)(127 - fraction) << 23);
+    k->scale = SPLAT((uint32_t)(127 + fraction) << 23);
+}
 
 VECTOR_INLINE void tile_left(const tile *t, uint32_t k, vf *out)
 {
@@ -94,35 +111,35 @@ VECTOR_INLINE void tile_product_exponent(vi *out, const tile *t, uint32_t n, uin
 /* From the products' largest exponent: that of the step, with c, and its scales. `wide`: products
  * may not be zero and have fp32's exponents. False when the exponent is too extreme for fp32
  * scales. */
-VECTOR_INLINE bool step_scales(tile_step *s, const vi *c, int32_t fraction, bool wide)
+VECTOR_INLINE bool step_scales(tile_step *s, const vi *c, const step_constants *k, bool wide)
 {
-    vi field = (*c >> 23) & 255, one = SPLAT(1), least = SPLAT(-EXPONENT_MOST);
-    vi most = s->most, extreme, some, scale, unit;
+    vi field = (*c >> 23) & k->field, most = s->most, from_least;
 
-    vector_max32(&field, &one);
-    field -= 127;
+    vector_max32(&field, &k->one);
+    field -= k->bias;
     vector_max32(&most, &field);
     s->most = most;
-    some = (*c & INT32_MAX) != 0;
-    some |= SPLAT(wide ? -1 : 0);
-    extreme = (most > EXPONENT_MOST) | ((most < -EXPONENT_MOST) & some);
-    if (vector_any(&extreme)) {
-        return false;
+    from_least = most + k->reach;
+    if (vector_exceeds(&from_least, 2 * EXPONENT_MOST)) { /* or nothing but zeros */
+        vi some = ((*c & INT32_MAX) != 0) | SPLAT(wide ? -1 : 0), least = SPLAT(-EXPONENT_MOST);
+        vi extreme = (most > EXPONENT_MOST) | ((most < -EXPONENT_MOST) & some);
+        if (vector_any(&extreme)) {
+            return false;
+        }
+        vector_max32(&most, &least);
     }
-    vector_max32(&most, &least);
-    scale = (127 + fraction - most) << 23;
-    unit = (127 - fraction + most) << 23;
-    s->scale = (vf)scale;
-    s->unit = (vf)unit;
+    most <<= 23;
+    s->scale = (vf)(k->scale - most);
+    s->unit = (vf)(most + k->unit);
     return true;
 }
 
 /* Fill the step's exponent and scales. False when the exponent is too extreme for fp32 scales. */
-VECTOR_INLINE bool tile_align(const tile *t, tile_step *s, uint32_t first, uint32_t last)
+VECTOR_INLINE bool tile_align(const tile *t, const step_constants *k, tile_step *s, uint32_t first,
+                              uint32_t last)
 {
     tile_product_exponent(&s->most, t, s->n, first, last);
-    return step_scales(s, &t->c[s->n], t->unit.fraction,
-                       t->elements == 2 && t->left->any && t->right->any);
+    return step_scales(s, &t->c[s->n], k, t->elements == 2 && t->left->any && t->right->any);
 }
 
 /* sum * 2^(E-F), toward zero to the unit's mantissa. Of 13-bit units |sum| < 2^20, which fp32

@@ -3,6 +3,9 @@
  *
  * The 16 rows are done in parts of LANES rows; a vector holds one column of a part. */
 #include "emulator/tensor/step.h"
+#if TENSOR_LEVEL == 3
+#include "emulator/tensor/coarse.h"
+#endif
 
 /* c to columns (columns 2t of registers 0 and 2, 2t+1 of 1 and 3), and the same back. */
 VECTOR_INLINE void tile_open_c(tile *t, const uint32_t *const *c, uint32_t part)
@@ -50,27 +53,56 @@ VECTOR_INLINE void tile_fast(tile *t)
 }
 
 /* One step on column n. False when the vectors cannot. */
-VECTOR_INLINE bool tile_step_any(tile *t, uint32_t n, uint32_t first, uint32_t last)
+VECTOR_INLINE bool tile_step_any(tile *t, const step_constants *k, uint32_t n, uint32_t first,
+                                 uint32_t last)
 {
     tile_step s = {.n = n};
 
-    if (!tile_align(t, &s, first, last)) {
+    if (!tile_align(t, k, &s, first, last)) {
         return tile_step_extreme(t, &s, first, last);
     }
     tile_step_terms(t, &s, first, last);
     return true;
 }
 
+#if TENSOR_LEVEL == 3
+/* All columns' step of four quads from `first` on. */
+VECTOR_INLINE bool tile_coarse(tile *t, uint32_t first)
+{
+    coarse_constants fixed;
+    step_constants step;
+    bool ok = true;
+
+    coarse_fix(&fixed);
+    step_fix(&step, t->unit.fraction);
+    for (uint32_t n = 0; n < 8 && ok; n++) {
+        ok = tile_step_coarse(t, &fixed, n, first) || tile_step_any(t, &step, n, first, first + 4);
+    }
+    return ok;
+}
+#endif
+
+/* Of a unit that takes k in two steps, all columns do the first before one does the second: a step
+ * waits for the one before it, and columns do not wait for one another. */
 VECTOR_INLINE bool tile_hw(tile *t)
 {
     bool whole = (uint32_t)t->unit.terms == 8 * t->elements, ok = true;
+    step_constants fixed;
 
+#if TENSOR_LEVEL == 3
+    if (t->coarse) {
+        return tile_coarse(t, 0) && tile_coarse(t, 4);
+    }
+#endif
+    step_fix(&fixed, t->unit.fraction);
+#if TENSOR_LEVEL == 3
+    __asm__("" : "+v"(fixed.field), "+v"(fixed.one), "+v"(fixed.bias), "+v"(fixed.reach));
+#endif
     for (uint32_t n = 0; n < 8 && ok; n++) {
-        if (whole) {
-            ok = tile_step_any(t, n, 0, 8);
-        } else {
-            ok = tile_step_any(t, n, 0, 4) && tile_step_any(t, n, 4, 8);
-        }
+        ok = whole ? tile_step_any(t, &fixed, n, 0, 8) : tile_step_any(t, &fixed, n, 0, 4);
+    }
+    for (uint32_t n = 0; n < 8 && ok && !whole; n++) {
+        ok = tile_step_any(t, &fixed, n, 4, 8);
     }
     return ok;
 }
@@ -141,6 +173,13 @@ VECTOR_INLINE bool tile_work(uint32_t *const d[4], const tensor_call *call, tens
     if (!left->finite || !right->finite) {
         return false;
     }
+#if TENSOR_LEVEL == 3
+    t.coarse = elements == 4 && call->mode == HONE_EMU_HW && t.unit.mantissa == 13 &&
+               t.unit.terms == COARSE_TERMS;
+    if (t.coarse) {
+        coarse_open(left, right);
+    }
+#endif
     for (t.part = 0; t.part < 16 / LANES; t.part++) {
         if (!tile_part(&t, call)) {
             return false;

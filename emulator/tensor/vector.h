@@ -106,6 +106,17 @@ VECTOR_INLINE bool vector_any(const vi *x)
 #endif
 }
 
+/* Some lane, taken as unsigned, is above the bound. */
+VECTOR_INLINE bool vector_exceeds(const vi *x, uint32_t bound)
+{
+#if TENSOR_LEVEL == 3
+    return _mm512_cmpgt_epu32_mask((__m512i)*x, _mm512_set1_epi32((int32_t)bound)) != 0;
+#else
+    vi above = (vi)((vu)*x > (vu){0} + bound);
+    return vector_any(&above);
+#endif
+}
+
 VECTOR_INLINE void vector_load(vi *x, const uint32_t *from)
 {
     memcpy(x, from, sizeof *x);
