@@ -2,6 +2,7 @@
 #include "emulator/exec/wgmma.h"
 #include "emulator/exec/exec.h"
 #include "emulator/machine/access.h"
+#include "emulator/machine/wide.h"
 
 #include "core/status.h"
 
@@ -23,6 +24,16 @@ static uint32_t rank_of(const warp *w)
     return w->index % WGMMA_GROUP;
 }
 
+MACHINE_WIDEST static bool is_uniform(const uint64_t lanes[MACHINE_LANES])
+{
+    uint64_t differs = 0;
+
+    for (uint32_t lane = 0; lane < MACHINE_LANES; lane++) {
+        differs |= lanes[lane] ^ lanes[0];
+    }
+    return differs == 0;
+}
+
 /* An operand that all lanes must agree on. */
 static bool read_uniform(warp *w, const instruction *i, uint32_t operand, const char *what,
                          uint64_t *out)
@@ -32,7 +43,7 @@ static bool read_uniform(warp *w, const instruction *i, uint32_t operand, const 
     if (taint_refuse(w, i, operand, MACHINE_ALL, what)) {
         return false;
     }
-    for (uint32_t lane = 1; lane < MACHINE_LANES; lane++) {
+    for (uint32_t lane = 1; !is_uniform(lanes) && lane < MACHINE_LANES; lane++) {
         if (lanes[lane] != lanes[0]) {
             machine_fault(w, i, lane, 0, FAULT_PRECONDITION,
                           "%s is %016llx in lane %u and %016llx in lane 0", what,

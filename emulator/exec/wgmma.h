@@ -42,6 +42,11 @@ typedef struct wgmma_matrix {
     bool across;                     /* MN-major */
 } wgmma_matrix;
 
+/* Where the rows of both core matrices of a block lie. */
+typedef struct wgmma_rows {
+    uint32_t low[8], high[8];
+} wgmma_rows;
+
 /* What a read of core matrices found. */
 typedef struct wgmma_read {
     uint8_t shadow;      /* all shadow bytes anded: those that lack ACCESS_IS_WRITTEN show */
@@ -49,6 +54,9 @@ typedef struct wgmma_read {
     uint32_t wavefronts; /* of 128 bytes; counted when `counts` */
     uint32_t last;       /* those of the last block */
     bool counts;
+    bool placed; /* `rows` are those of block `block`; the others lie whole strides from there */
+    uint32_t block;
+    wgmma_rows rows;
 } wgmma_read;
 
 /* False after a fault; `name` is the operand's. `blocks` groups of 8 rows from `first` on are

@@ -2,6 +2,7 @@
  * 16-byte chunk lies. */
 #include "emulator/exec/wgmma.h"
 #include "emulator/machine/access.h"
+#include "emulator/machine/wide.h"
 
 enum {
     PATTERN_ROW = 128, /* bytes: the swizzle's rows are bits 7.. of an address */
@@ -124,12 +125,13 @@ static inline bool in_pairs(const wgmma_matrix *m)
     return m->width > 1 && !m->across && m->start % 32 == 0;
 }
 
-/* Where the rows of both core matrices of a block lie. */
-typedef struct row_places {
-    uint32_t low[8], high[8];
-} row_places;
+/* Blocks lie whole patterns apart, so that the swizzle is the same in each. */
+static inline bool is_alike(const wgmma_matrix *m)
+{
+    return !m->across && m->stride % (PATTERN_ROW * 8) == 0;
+}
 
-static inline void place_rows(const wgmma_matrix *m, uint32_t block, row_places *p)
+static void place_rows(const wgmma_matrix *m, uint32_t block, wgmma_rows *p)
 {
     uint32_t at = core_at(m, block, 0), pitch = 16 * m->width;
     uint32_t beside = in_pairs(m) ? 0 : core_at(m, block, 1);
@@ -140,18 +142,27 @@ static inline void place_rows(const wgmma_matrix *m, uint32_t block, row_places 
     }
 }
 
-/* Whether a row is not what lies at `before`; and what its shadow says. */
-static inline void look_at_row(const cta *c, uint32_t at, const uint32_t *before, vec16 *different,
-                               vec16 *all, vec16 *any)
-{
-    vec16 row, was, shadow;
+/* What rows hold against what lay before them, and what their shadow says. */
+typedef struct row_look {
+    vec16 different, all, any;
+} row_look;
 
-    memcpy(&row, c->shared + at, sizeof row);
-    memcpy(&was, before, sizeof was);
-    memcpy(&shadow, c->shared_shadow + at, sizeof shadow);
-    *different |= row ^ was;
-    *all &= shadow;
-    *any |= shadow;
+MACHINE_WIDEST static void look_at_rows(const uint8_t *data, const uint8_t *shadow,
+                                        const wgmma_rows *rows, const uint32_t *low,
+                                        const uint32_t *high, row_look *out)
+{
+    vec16 different = {0}, all = {UINT64_MAX, UINT64_MAX}, any = {0}, x, was, said;
+
+    for (uint32_t row = 0; row < 16; row++) {
+        uint32_t at = row < 8 ? rows->low[row] : rows->high[row - 8];
+        memcpy(&x, data + at, sizeof x);
+        memcpy(&was, row < 8 ? low + 4 * row : high + 4 * (row - 8), sizeof was);
+        memcpy(&said, shadow + at, sizeof said);
+        different |= x ^ was;
+        all &= said;
+        any |= said;
+    }
+    *out = (row_look){different, all, any};
 }
 
 /* How often the most wanted 16 bytes of the 128 that the banks give at once are wanted. */
@@ -170,9 +181,7 @@ static uint32_t wavefronts_of(const wgmma_matrix *m, uint32_t block, uint32_t ha
 /* Wavefronts of a block; where blocks lie whole patterns apart they are those of the one before. */
 static void count_wavefronts(const wgmma_matrix *m, uint32_t block, wgmma_read *read)
 {
-    bool alike = !m->across && m->stride % (PATTERN_ROW * 8) == 0;
-
-    if (!alike || read->last == 0) {
+    if (!is_alike(m) || read->last == 0) {
         read->last = wavefronts_of(m, block, 0) + wavefronts_of(m, block, 1);
     }
     read->wavefronts += read->last;
@@ -192,14 +201,14 @@ static void note_shadow(wgmma_read *read, const vec16 *all, const vec16 *any)
 }
 
 /* MN-major: the eight rows are turned before they are compared. */
-static bool turn_block(const cta *c, const row_places *p, uint32_t low[MACHINE_LANES],
+static bool turn_block(const uint8_t *data, const wgmma_rows *p, uint32_t low[MACHINE_LANES],
                        uint32_t high[MACHINE_LANES])
 {
     vec16 rows[16];
 
     for (uint32_t row = 0; row < 8; row++) {
-        memcpy(&rows[row], c->shared + p->low[row], sizeof *rows);
-        memcpy(&rows[8 + row], c->shared + p->high[row], sizeof *rows);
+        memcpy(&rows[row], data + p->low[row], sizeof *rows);
+        memcpy(&rows[8 + row], data + p->high[row], sizeof *rows);
     }
     turn_halves(rows);
     turn_halves(rows + 8);
@@ -213,27 +222,30 @@ static bool turn_block(const cta *c, const row_places *p, uint32_t low[MACHINE_L
 bool wgmma_matrix_block(const cta *c, const wgmma_matrix *m, uint32_t block,
                         uint32_t low[MACHINE_LANES], uint32_t high[MACHINE_LANES], wgmma_read *read)
 {
-    vec16 all = {UINT64_MAX, UINT64_MAX}, any = {0}, different = {0};
-    row_places p;
+    const wgmma_rows *rows = &read->rows;
+    row_look look;
 
-    place_rows(m, block, &p);
-    for (uint32_t row = 0; row < 8; row++) {
-        look_at_row(c, p.low[row], low + 4 * row, &different, &all, &any);
-        look_at_row(c, p.high[row], high + 4 * row, &different, &all, &any);
+    if (!read->placed) {
+        place_rows(m, block, &read->rows);
+        read->block = block;
+        read->placed = is_alike(m);
     }
-    note_shadow(read, &all, &any);
+    const uint64_t ahead = read->placed ? (uint64_t)(block - read->block) * m->stride : 0;
+    const uint8_t *data = c->shared + ahead;
+    look_at_rows(data, c->shared_shadow + ahead, rows, low, high, &look);
+    note_shadow(read, &look.all, &look.any);
     if (read->counts) {
         count_wavefronts(m, block, read);
     }
     if (m->across) {
-        return turn_block(c, &p, low, high);
+        return turn_block(data, rows, low, high);
     }
-    if ((different[0] | different[1]) == 0) { /* mostly: the warps of a group share B */
+    if ((look.different[0] | look.different[1]) == 0) { /* mostly: a group's warps share B */
         return false;
     }
     for (uint32_t row = 0; row < 8; row++) {
-        memcpy(low + 4 * row, c->shared + p.low[row], 16);
-        memcpy(high + 4 * row, c->shared + p.high[row], 16);
+        memcpy(low + 4 * row, data + rows->low[row], 16);
+        memcpy(high + 4 * row, data + rows->high[row], 16);
     }
     return true;
 }

@@ -64,11 +64,13 @@ void race_page_spread(race_page *p)
     }
     race_fill(p->read, p->read[0], units);
     p->flat = false;
+    p->vouched = 0;
 }
 
 void race_page_level(race_page *p, uint32_t write, uint32_t read)
 {
     p->flat = true;
+    p->vouched = 0;
     p->writes = 1;
     p->distinct[0] = p->write[0] = write;
     p->read[0] = read;
@@ -78,6 +80,7 @@ void race_page_level(race_page *p, uint32_t write, uint32_t read)
 static bool find_writes(race_page *p, uint32_t units)
 {
     p->writes = 0;
+    p->vouched = 0;
     for (uint32_t n = 0; n < units; n += race_run_of(p->write + n, p->write + n, units - n)) {
         uint32_t k = 0;
         while (k < p->writes && p->distinct[k] != p->write[n]) {

@@ -192,6 +192,17 @@ static void note_lanes(const race_visit *v, race_page *p, uint32_t unit, uint32_
     }
 }
 
+/* Of a page's `vouched`, the bit of this visit; 0: it does not count there. A warp tells of what
+ * its matrix unit reads in the order of issue; bulk copies may be told late, with an older clock.
+ */
+static uint64_t voucher(const race_visit *v)
+{
+    uint64_t n = v->w->cta->rank * (uint64_t)v->state->per_cta + v->w->index;
+    bool reads = v->task != NULL && v->task->engine == RACE_MATRIX && v->kind == RACE_READ;
+
+    return reads && v->owner != NULL && n < 64 ? UINT64_C(1) << n : 0;
+}
+
 /* A whole page at once. False: it must be gone through, since its units differ or because there is
  * a conflict, whose place is asked for. */
 static bool visit_page(race_visit *v, race_page *p)
@@ -204,7 +215,10 @@ static bool visit_page(race_visit *v, race_page *p)
     }
     bool same = last != NULL && p->read[0] == v->seen_read && last->writes == p->writes &&
                 memcmp(last->distinct, p->distinct, p->writes * sizeof *p->distinct) == 0;
-    for (uint32_t k = 0; !same && k < p->writes; k++) {
+    /* One decision finds what becomes of the reads; writes that were allowed once still are. */
+    uint64_t bit = voucher(v);
+    uint32_t writes = (p->vouched & bit) != 0 ? 1 : p->writes;
+    for (uint32_t k = 0; !same && k < writes; k++) {
         if (!race_decide(v, p->distinct[k], p->read[0])) {
             return false;
         }
@@ -212,6 +226,7 @@ static bool visit_page(race_visit *v, race_page *p)
     if (v->kind == RACE_WRITE) {
         race_page_level(p, v->record, 0);
     } else {
+        p->vouched |= same ? 0 : bit;
         p->read[0] = v->next_read;
         v->flat = p;
     }

@@ -76,6 +76,9 @@ typedef struct race_page {
     bool flat;
     uint8_t writes;
     uint32_t distinct[RACE_DISTINCT];
+    /* While it stays flat: warps (of the first 64 of the cluster) whose matrix units have read it.
+     * They knew all of its writes then, and what a warp knows it does not forget. */
+    uint64_t vouched;
 } race_page;
 
 /* Shadow of RACE_CHUNK bytes of global memory: pages, and behind them their units while wide. */
