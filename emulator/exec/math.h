@@ -112,19 +112,15 @@ static inline uint64_t math_bits64(double x)
 /* PTX: max and min give the other operand for a NaN, and order -0 below +0. */
 static inline float math_max(float a, float b)
 {
-    return a != a   ? b
-           : b != b ? a
-           : a == b ? math_float(math_bits(a) & math_bits(b))
-           : a > b  ? a
-                    : b;
+    float x = a > b ? a : b; /* b, too, when one is a NaN */
+    x = b != b ? a : x;
+    return a == b ? math_float(math_bits(a) & math_bits(b)) : x;
 }
 static inline float math_min(float a, float b)
 {
-    return a != a   ? b
-           : b != b ? a
-           : a == b ? math_float(math_bits(a) | math_bits(b))
-           : a < b  ? a
-                    : b;
+    float x = a < b ? a : b;
+    x = b != b ? a : x;
+    return a == b ? math_float(math_bits(a) | math_bits(b)) : x;
 }
 static inline float math_canonical(float x)
 {

@@ -1,6 +1,7 @@
 /* memory.c - ld and st in every space: one path, over windows of host memory. */
 #include "emulator/machine/access.h"
 #include "emulator/exec/exec.h"
+#include "emulator/machine/wide.h"
 
 #include <string.h>
 
@@ -35,36 +36,70 @@ static inline void turn(four x[4])
     x[3] = TURN(high01, high23, 2, 3, 6, 7);
 }
 
-/* Vectors of two or four words, of all lanes. */
-static void load_vectors(warp *w, const instruction *i, const access_window *win)
+/* Vectors of two or four words, of all lanes. `elements` is a constant where these are inlined:
+ * what a few lanes hold stays in registers. */
+static inline __attribute__((always_inline)) void gather_vectors(uint8_t *r, const uint32_t *to,
+                                                                 const uint8_t *data,
+                                                                 const uint64_t *at,
+                                                                 uint32_t elements)
 {
     for (uint32_t lane = 0; lane < MACHINE_LANES; lane += 4) {
-        const uint64_t *at = win->at + lane;
         four x[4] = {{0}};
         for (uint32_t n = 0; n < 4; n++) {
-            memcpy(&x[n], win->data + at[n], i->elements == 4 ? 16 : 8);
+            memcpy(&x[n], data + at[lane + n], elements * 4);
         }
         turn(x);
-        for (uint32_t e = 0; e < i->elements; e++) {
-            memcpy(w->r + i->o[e] + lane * 4, &x[e], sizeof x[e]);
+        for (uint32_t e = 0; e < elements; e++) {
+            memcpy(r + to[e] + lane * 4, &x[e], sizeof x[e]);
         }
     }
 }
 
-static void store_vectors(const warp *w, const instruction *i, const access_window *win)
+static inline __attribute__((always_inline)) void scatter_vectors(const uint8_t *r,
+                                                                  const uint32_t *from,
+                                                                  uint8_t *data, const uint64_t *at,
+                                                                  uint32_t elements)
 {
-    const uint32_t *values = i->o + i->results + 1;
-
     for (uint32_t lane = 0; lane < MACHINE_LANES; lane += 4) {
-        const uint64_t *at = win->at + lane;
         four x[4] = {{0}};
-        for (uint32_t e = 0; e < i->elements; e++) {
-            memcpy(&x[e], w->r + values[e] + lane * 4, sizeof x[e]);
+        for (uint32_t e = 0; e < elements; e++) {
+            memcpy(&x[e], r + from[e] + lane * 4, sizeof x[e]);
         }
         turn(x);
         for (uint32_t n = 0; n < 4; n++) {
-            memcpy(win->data + at[n], &x[n], i->elements == 4 ? 16 : 8);
+            memcpy(data + at[lane + n], &x[n], elements * 4);
         }
+    }
+}
+
+MACHINE_WIDEST static void load_vectors(uint8_t *r, const uint32_t *to, const uint8_t *data,
+                                        const uint64_t *at, uint32_t elements)
+{
+    if (elements == 4) {
+        gather_vectors(r, to, data, at, 4);
+    } else {
+        gather_vectors(r, to, data, at, 2);
+    }
+}
+
+MACHINE_WIDEST static void store_vectors(const uint8_t *r, const uint32_t *from, uint8_t *data,
+                                         const uint64_t *at, uint32_t elements)
+{
+    if (elements == 4) {
+        scatter_vectors(r, from, data, at, 4);
+    } else {
+        scatter_vectors(r, from, data, at, 2);
+    }
+}
+
+/* What the lanes are about to touch, so that memory is on its way while they are looked at. */
+static void fetch_ahead(const access_window *win, ptx_space space, uint32_t mask)
+{
+    if (space != PTX_GLOBAL || mask != MACHINE_ALL) {
+        return;
+    }
+    for (uint32_t lane = 0; lane < MACHINE_LANES; lane += win->stride <= 16 ? 4 : 1) {
+        __builtin_prefetch(win->data + win->at[lane]);
     }
 }
 
@@ -117,7 +152,7 @@ static void load_elements(warp *w, const instruction *i, uint32_t mask, const ac
         return;
     }
     if (are_vectors(i, mask)) {
-        load_vectors(w, i, win);
+        load_vectors(w->r, i->o, win->data, win->at, i->elements);
         return;
     }
     for (uint32_t e = 0; e < i->elements; e++) {
@@ -210,6 +245,7 @@ void exec_load(warp *w, const instruction *i, uint32_t mask)
             return;
         }
         win.dense = win.dense && lanes == mask;
+        fetch_ahead(&win, space, lanes);
         if (!access_unmarked(w, i, lanes, size, &win) ||
             !access_ordered(w, i, lanes, size, space, &win, address, RACE_READ)) {
             return;
@@ -234,7 +270,7 @@ static void store_elements(const warp *w, const instruction *i, uint32_t mask,
         return;
     }
     if (are_vectors(i, mask)) {
-        store_vectors(w, i, win);
+        store_vectors(w->r, values, win->data, win->at, i->elements);
         return;
     }
     for (uint32_t e = 0; e < i->elements; e++) {
@@ -301,6 +337,7 @@ void exec_store(warp *w, const instruction *i, uint32_t mask)
             return;
         }
         win.dense = win.dense && lanes == mask;
+        fetch_ahead(&win, space, lanes);
         if (!access_unmarked(w, i, lanes, size, &win) ||
             !access_ordered(w, i, lanes, size, space, &win, address, RACE_WRITE)) {
             return;

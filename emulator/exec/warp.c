@@ -2,6 +2,7 @@
  * lanes that take part; the warp's loop has brought them together. */
 #include "emulator/exec/exec.h"
 #include "emulator/machine/race.h"
+#include "emulator/machine/wide.h"
 
 #include <string.h>
 
@@ -53,7 +54,8 @@ typedef struct shuffle_plan {
     uint32_t source[MACHINE_LANES], inside[MACHINE_LANES];
 } shuffle_plan;
 
-static void plan_shuffle(uint32_t mode, const uint32_t *b, const uint32_t *c, shuffle_plan *p)
+MACHINE_WIDEST static void plan_shuffle(uint32_t mode, const uint32_t *b, const uint32_t *c,
+                                        shuffle_plan *p)
 {
 #define PLAN(m)                                                                                    \
     for (uint32_t lane = 0; lane < MACHINE_LANES; lane++) {                                        \
@@ -107,11 +109,36 @@ static void shuffle_taint(warp *w, const instruction *i, uint32_t mask, const sh
     }
 }
 
+/* d may be the register that is read. */
+MACHINE_WIDEST static void move_lanes(uint32_t d[MACHINE_LANES], const uint32_t from[MACHINE_LANES],
+                                      uint32_t mask, const shuffle_plan *p)
+{
+    uint32_t value[MACHINE_LANES], moved[MACHINE_LANES];
+
+    memcpy(value, from, sizeof value);
+    for (uint32_t lane = 0; lane < MACHINE_LANES; lane++) {
+        moved[lane] = value[p->source[lane] & 31];
+    }
+    for (uint32_t lane = 0; lane < MACHINE_LANES; lane++) {
+        uint32_t keep = (mask >> lane & 1) - 1;
+        d[lane] = (moved[lane] & ~keep) | (d[lane] & keep);
+    }
+}
+
+MACHINE_WIDEST static uint32_t inside_of(const shuffle_plan *p)
+{
+    uint32_t inside = 0;
+
+    for (uint32_t lane = 0; lane < MACHINE_LANES; lane++) {
+        inside |= p->inside[lane] << lane;
+    }
+    return inside;
+}
+
 void exec_shuffle(warp *w, const instruction *i, uint32_t mask)
 {
     const uint32_t *s = i->o + i->results;
-    uint32_t *d = machine_r32(w, i->o[0]), inside = 0;
-    uint32_t value[MACHINE_LANES];
+    uint32_t *d = machine_r32(w, i->o[0]);
     shuffle_plan p;
 
     plan_shuffle(i->kind, machine_r32(w, s[1]), machine_r32(w, s[2]), &p);
@@ -121,15 +148,9 @@ void exec_shuffle(warp *w, const instruction *i, uint32_t mask)
     if (w->tainted) {
         shuffle_taint(w, i, mask, &p);
     }
-    memcpy(value, w->r + s[0], sizeof value);
-    for (uint32_t lane = 0; lane < MACHINE_LANES; lane++) {
-        d[lane] = mask >> lane & 1 ? value[p.source[lane] & 31] : d[lane];
-    }
+    move_lanes(d, machine_r32(w, s[0]), mask, &p);
     if (i->results == 2) {
-        for (uint32_t lane = 0; lane < MACHINE_LANES; lane++) {
-            inside |= p.inside[lane] << lane;
-        }
-        machine_set_predicate(w, i->o[1], inside, mask);
+        machine_set_predicate(w, i->o[1], inside_of(&p), mask);
     }
 }
 

@@ -51,6 +51,27 @@ static uint8_t *map_sparse(uint64_t bytes)
     return p == MAP_FAILED ? NULL : p;
 }
 
+/* Ask for huge pages, or no more of them, where they lie inside a large allocation: kernels take
+ * rows far apart, and looking up a page for each costs as much as what is in it. Pages are given
+ * for bytes that the budget has been charged for, and no others. A host without them goes on. */
+static void advise_huge(uint64_t begin, uint64_t bytes, int advice)
+{
+    enum { HUGE_PAGE = 2 << 20 };
+    uint64_t from = round_up(begin, HUGE_PAGE), end = (begin + bytes) / HUGE_PAGE * HUGE_PAGE;
+
+    if (bytes >= 2 * HUGE_PAGE && end > from) {
+        madvise((void *)(uintptr_t)from, end - from, advice);
+    }
+}
+
+static void advise_range(const memory_range *r, int advice)
+{
+    uint64_t pages = round_up(r->end - r->begin, PAGE);
+
+    advise_huge(r->begin, pages, advice);
+    advise_huge((uint64_t)(uintptr_t)r->shadow, pages, advice);
+}
+
 hone_status memory_open(uint64_t capacity, device_memory **out, hone_error *error)
 {
     if (capacity == 0 || capacity > UINT64_C(1) << 42) {
@@ -269,6 +290,7 @@ hone_status memory_allocate(device_memory *m, uint64_t bytes, uint64_t *address,
     b->range.end = b->range.begin + bytes;
     b->range.shadow = m->shadow + offset;
     TRY(table_insert(m, b, error));
+    advise_range(&b->range, MADV_HUGEPAGE);
     m->used += round_up(bytes, GRANULE);
     *address = b->range.begin;
     b = NULL;
@@ -369,6 +391,7 @@ hone_status memory_free(device_memory *m, uint64_t address, hone_error *error)
     uint64_t bytes = b->range.end - b->range.begin, pages = round_up(bytes, PAGE);
     madvise((void *)(uintptr_t)b->range.begin, pages, MADV_DONTNEED);
     madvise(b->range.shadow, pages, MADV_DONTNEED);
+    advise_range(&b->range, MADV_NOHUGEPAGE);
     memory_discharge(m, 2 * pages);
     m->used -= round_up(bytes, GRANULE);
     b->range.freed = true;

@@ -56,8 +56,10 @@ MACHINE_WIDEST static uint32_t lowest_from(const uint32_t values[MACHINE_LANES],
     uint32_t lowest = MACHINE_NONE;
 
     for (uint32_t lane = 0; lane < MACHINE_LANES; lane++) {
-        uint32_t value = lanes >> lane & 1 ? values[lane] : MACHINE_NONE;
-        value = value >= from ? value : MACHINE_NONE;
+        /* all ones, and so MACHINE_NONE, for a lane that is not looked at: no branches, which would
+         * keep the loop from vectors */
+        uint32_t out = ((lanes >> lane & 1) - 1) | (0 - (uint32_t)(values[lane] < from));
+        uint32_t value = values[lane] | out;
         lowest = value < lowest ? value : lowest;
     }
     return lowest;
