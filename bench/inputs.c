@@ -226,6 +226,10 @@ static hone_status fill(const hone_problem *problem, inputs_kind kind, uint64_t 
         return fill_fold(&problem->as.fold, kind, seed, in, error);
     case HONE_OP_MXFP4_FOLD:
         return fill_mxfp4(&problem->as.mxfp4_fold, kind, seed, in, error);
+    case HONE_OP_SCALE_PACK:
+        fill_counter(in->image[3]);
+        inputs_fill_scale_pack(&problem->as.scale_pack, kind, seed, in);
+        return HONE_OK;
     case HONE_OP_KV_QUANT:
         return inputs_fill_kv_quant(&problem->as.kv_quant, kind, seed, in, error);
     case HONE_OP_KV_GATHER:

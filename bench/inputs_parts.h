@@ -35,6 +35,9 @@ hone_status inputs_fill_kv_quant(const hone_kv_quant *p, inputs_kind kind, uint6
 hone_status inputs_fill_kv_gather(const hone_kv_gather *p, inputs_kind kind, uint64_t seed,
                                   inputs *in, hone_error *error);
 
+/* Scales, and the sizes of experts. */
+void inputs_fill_scale_pack(const hone_scale_pack *p, inputs_kind kind, uint64_t seed, inputs *in);
+
 /* A normal variate. */
 float inputs_normal(uint64_t *state);
 

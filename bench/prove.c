@@ -64,6 +64,7 @@ static double elements_of(const hone_problem *problem)
     const hone_fold *fold = &problem->as.fold;
     const hone_weight_quant *weight = &problem->as.weight_quant;
     const hone_mxfp4_fold *mxfp4 = &problem->as.mxfp4_fold;
+    const hone_scale_pack *scales = &problem->as.scale_pack;
 
     switch (problem->op) {
     case HONE_OP_ACT_QUANT:
@@ -72,6 +73,8 @@ static double elements_of(const hone_problem *problem)
         return (double)weight->n * (double)weight->k;
     case HONE_OP_FOLD:
         return (double)fold->m * (double)fold->k;
+    case HONE_OP_SCALE_PACK:
+        return (double)scales->rows * (double)scales->groups * (double)scales->batch;
     case HONE_OP_MXFP4_FOLD:
         return (double)mxfp4->n * (double)mxfp4->k * (double)mxfp4->batch;
     default:

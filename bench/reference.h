@@ -47,6 +47,13 @@ void reference_weight_quant(const hone_weight_quant *p, const inputs *in, int64_
 uint8_t reference_mxfp4_fold(const hone_mxfp4_fold *p, const inputs *in, int64_t batch, int64_t row,
                              int64_t column, uint8_t *codes);
 
+/* What lies at (line, row) of matrix `batch` of a scale_pack's output, a line being a column of
+ * scales or of words, padding included: its 32 bits. *wrong grows by what the op counts there. */
+uint32_t reference_scale_pack(const hone_scale_pack *p, const inputs *in, int64_t batch,
+                              int64_t line, int64_t row, uint64_t *wrong);
+/* Lines of one matrix, and rows of a line with their padding. */
+void reference_scale_pack_shape(const hone_scale_pack *p, int64_t *lines, int64_t *rows);
+
 /* The whole cache and the counters after all tokens: `cache`, `dropped` and `nonfinite` start as
  * `in` has them. */
 hone_status reference_kv_quant(const hone_kv_quant *p, const inputs *in, uint8_t *cache,

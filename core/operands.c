@@ -217,6 +217,22 @@ static size_t operands_mxfp4_fold(const hone_mxfp4_fold *p, hone_operand *out)
     return 4;
 }
 
+static size_t operands_scale_pack(const hone_scale_pack *p, hone_operand *out)
+{
+    const uint64_t rows = (uint64_t)p->rows, groups = (uint64_t)p->groups;
+    const uint64_t experts = (uint64_t)p->experts, words = (groups + 3 * experts) / 4;
+    const uint64_t one = scale_bytes(rows, groups, p->scale, p->scale_layout);
+
+    out[0] = (hone_operand){"scale", HONE_DTYPE_F32, READ,
+                            product(product(rows, groups, (uint64_t)p->batch), 4, 1)};
+    out[1] =
+        (hone_operand){"out", p->scale, WRITTEN,
+                       experts > 0 ? product(words, rows, 4) : product(one, (uint64_t)p->batch, 1)};
+    out[2] = (hone_operand){"ks", HONE_DTYPE_NONE, READ, experts * 4};
+    out[3] = (hone_operand){"wrong", HONE_DTYPE_NONE, BOTH, sizeof(uint64_t)};
+    return 4;
+}
+
 hone_status problem_operands(const hone_problem *problem, hone_operand out[HONE_MAX_OPERANDS],
                              size_t *count, hone_error *error)
 {
@@ -232,6 +248,9 @@ hone_status problem_operands(const hone_problem *problem, hone_operand out[HONE_
         break;
     case HONE_OP_MXFP4_FOLD:
         len = operands_mxfp4_fold(&problem->as.mxfp4_fold, made);
+        break;
+    case HONE_OP_SCALE_PACK:
+        len = operands_scale_pack(&problem->as.scale_pack, made);
         break;
     case HONE_OP_FOLD:
         len = operands_fold(&problem->as.fold, made);
@@ -313,6 +332,9 @@ bool problem_is_empty(const hone_problem *problem)
     case HONE_OP_MXFP4_FOLD:
         return problem->as.mxfp4_fold.n == 0 || problem->as.mxfp4_fold.k == 0 ||
                problem->as.mxfp4_fold.batch == 0;
+    case HONE_OP_SCALE_PACK:
+        return problem->as.scale_pack.rows == 0 || problem->as.scale_pack.groups == 0 ||
+               problem->as.scale_pack.batch == 0;
     case HONE_OP_FOLD:
         return problem->as.fold.m == 0 || problem->as.fold.k == 0;
     case HONE_OP_WEIGHT_QUANT:

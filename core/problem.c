@@ -184,6 +184,17 @@ static const problem_field mxfp4_fold_fields[] = {
     NUMBER(mxfp4_fold, "align", align, 1, 16, 0, false),
 };
 
+static const problem_field scale_pack_fields[] = {
+    SIZE(scale_pack, "rows", rows, 0, true, true),
+    SIZE(scale_pack, "groups", groups, 0, true, false),
+    COUNT(scale_pack, "batch", batch),
+    NUMBER(scale_pack, "experts", experts, 0, 128, 0, false),
+    NUMBER(scale_pack, "gran_k", gran_k, 1, 65536, 128, false),
+    ENUM(scale_pack, "scale", scale, dtype_names, 0, false),
+    ENUM(scale_pack, "scale_layout", scale_layout, scale_layout_names, 0, false),
+    NUMBER(scale_pack, "align", align, 1, 16, 0, false),
+};
+
 static const problem_field kv_gather_fields[] = {
     SIZE(kv_gather, "tokens", tokens, 0, true, true),
     FREE_SIZE(kv_gather, "pages", pages, 1, true),

@@ -295,6 +295,47 @@ done:
     return status;
 }
 
+static hone_status check_k_grouped(const hone_scale_pack *p, hone_error *error)
+{
+    if (p->experts == 0) {
+        return p->gran_k == 128 ? HONE_OK
+                                : refuse(error, "gran_k", "only experts have sizes: leave it out");
+    }
+    if (p->batch != 1) {
+        return refuse(error, "batch", "experts share one matrix: leave it out");
+    }
+    if (p->scale_layout != HONE_SCALES_PACKED) {
+        return refuse(error, "scale_layout", "scales of experts are packed");
+    }
+    if (p->gran_k != 32 && p->gran_k != 128) {
+        return refuse(error, "gran_k", "a scale covers 32 or 128 elements of k");
+    }
+    return p->rows % 4 == 0
+               ? HONE_OK
+               : status_set(error, HONE_BAD_PROBLEM, NULL, 0,
+                            "rows=%" PRId64 " must be a multiple of 4 for experts; pad the rows",
+                            p->rows);
+}
+
+static hone_status check_scale_pack(const hone_scale_pack *p, hone_error *error)
+{
+    hone_status status = HONE_OK;
+
+    TRY(check_scale_dtype("scale", p->scale, error));
+    if (p->scale_layout == HONE_SCALES_ROW) {
+        return refuse(error, "scale_layout", "they are row-major already; col, tma or packed");
+    }
+    if (p->scale == HONE_DTYPE_UE8M0 && p->scale_layout == HONE_SCALES_COL) {
+        return refuse(error, "scale_layout", "ue8m0 scales are packed; f32 takes col or tma");
+    }
+    TRY(check_layout("scale_layout", p->scale_layout, p->scale, true, error));
+    TRY(check_k_grouped(p, error));
+    TRY(check_align(p->align, 4 * (p->experts > 0 ? p->rows : p->groups), "a row of scales",
+                    error));
+done:
+    return status;
+}
+
 static hone_status check_op(const hone_problem *problem, hone_error *error)
 {
     switch (problem->op) {
@@ -304,6 +345,8 @@ static hone_status check_op(const hone_problem *problem, hone_error *error)
         return check_act_quant(&problem->as.act_quant, error);
     case HONE_OP_MXFP4_FOLD:
         return check_mxfp4_fold(&problem->as.mxfp4_fold, error);
+    case HONE_OP_SCALE_PACK:
+        return check_scale_pack(&problem->as.scale_pack, error);
     case HONE_OP_FOLD:
         return check_fold(&problem->as.fold, error);
     case HONE_OP_WEIGHT_QUANT:

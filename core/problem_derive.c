@@ -87,6 +87,16 @@ static void derive_fold(hone_fold *p)
     set_if_zero(&p->align, alignment_of(p->k));
 }
 
+/* Either of dtype and layout says the other. */
+static void derive_scale_pack(hone_scale_pack *p)
+{
+    set_if_zero(&p->scale_layout,
+                p->scale == HONE_DTYPE_F32 ? HONE_SCALES_TMA : HONE_SCALES_PACKED);
+    set_if_zero(&p->scale,
+                p->scale_layout == HONE_SCALES_PACKED ? HONE_DTYPE_UE8M0 : HONE_DTYPE_F32);
+    set_if_zero(&p->align, alignment_of(4 * (p->experts > 0 ? p->rows : p->groups)));
+}
+
 void problem_derive(hone_problem *problem)
 {
     switch (problem->op) {
@@ -101,6 +111,9 @@ void problem_derive(hone_problem *problem)
         break;
     case HONE_OP_MXFP4_FOLD:
         set_if_zero(&problem->as.mxfp4_fold.align, alignment_of(problem->as.mxfp4_fold.k / 2));
+        break;
+    case HONE_OP_SCALE_PACK:
+        derive_scale_pack(&problem->as.scale_pack);
         break;
     case HONE_OP_FOLD:
         derive_fold(&problem->as.fold);

@@ -24,6 +24,8 @@ static size_t fields_bytes(int32_t op)
         return offsetof(hone_kv_quant, align) + sizeof(int32_t);
     case HONE_OP_MXFP4_FOLD:
         return offsetof(hone_mxfp4_fold, align) + sizeof(int32_t);
+    case HONE_OP_SCALE_PACK:
+        return offsetof(hone_scale_pack, align) + sizeof(int32_t);
     case HONE_OP_FOLD:
         return offsetof(hone_fold, align) + sizeof(int32_t);
     case HONE_OP_WEIGHT_QUANT:

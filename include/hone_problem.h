@@ -70,7 +70,8 @@ HONE_API const char *hone_status_text(hone_status status);
     X(kv_gather, KV_GATHER, 4)                                                                     \
     X(weight_quant, WEIGHT_QUANT, 5)                                                               \
     X(fold, FOLD, 6)                                                                               \
-    X(mxfp4_fold, MXFP4_FOLD, 7)
+    X(mxfp4_fold, MXFP4_FOLD, 7)                                                                   \
+    X(scale_pack, SCALE_PACK, 8)
 
 typedef enum hone_op {
 #define X(text, NAME, value) HONE_OP_##NAME = value,
@@ -315,6 +316,26 @@ typedef struct hone_mxfp4_fold {
     int32_t align;
 } hone_mxfp4_fold;
 
+/* f32 scales as kernels read them (kernels.md 1.3, 5.1), by moving and never by rounding.
+ *   experts = 0  scale [batch, rows, groups], row-major; out: a matrix of `scale_layout` for each of
+ *                the batch, col or tma of f32, packed of ue8m0
+ *   experts > 0  the scales of a k-grouped product: scale [groups, rows], rows side by side, an
+ *                expert's ceil(ks[e] / gran_k) groups behind the one's before; ks int32 [experts],
+ *                elements of k, on the device, less than 0 as 0. out: words [(groups + 3 * experts) /
+ *                4, rows] of four ue8m0 bytes, the lowest group first; every expert begins a word.
+ * Padding of tma is 1.0; bytes of packed words that no group has are 0 (2^-127), rows of words that
+ * no expert has too. What is no power of two from 2^-127 to 2^127 becomes 0xff, NaN, in packed words
+ * and `wrong`, a u64, grows by the number of them; by groups too that ks asks for past `groups`
+ * and that a word of `out` is there for: their bytes are 0, and each row counts. f32 keeps its bits. `ks` is empty without experts. */
+typedef struct hone_scale_pack {
+    int64_t rows, groups, batch;
+    int32_t experts;      /* 0 to 128; then batch is 1 and rows a multiple of 4 */
+    int32_t gran_k;       /* 128, 32: k elements of a group; without experts 128 */
+    int32_t scale;        /* hone_dtype of out: f32 or ue8m0 */
+    int32_t scale_layout; /* hone_scale_layout of out */
+    int32_t align;
+} hone_scale_pack;
+
 typedef struct hone_problem {
     uint32_t size; /* sizeof(hone_problem) */
     int32_t op;    /* hone_op */
@@ -326,6 +347,7 @@ typedef struct hone_problem {
         hone_fold fold;
         hone_weight_quant weight_quant;
         hone_mxfp4_fold mxfp4_fold;
+        hone_scale_pack scale_pack;
     } as;
 } hone_problem;
 

@@ -20,6 +20,19 @@ HONE_API hone_status hone_pack_scales(const float *scales, int64_t rows, int64_t
                                       hone_scale_layout from, hone_scale_layout to, uint8_t *out,
                                       uint64_t capacity, hone_error *error);
 
+/* The same for a k-grouped product (kernels.md 1.3, 2.4): scales [sum of ceil(k[e] / gran_k), rows]
+ * of f32, rows side by side and the groups of an expert behind those of the one before, as words
+ * [sum of ceil(ceil(k[e] / gran_k) / 4), rows] of four ue8m0 bytes, the lowest group first; every
+ * expert begins a word, and bytes that no group has are 0 (2^-127). k[e] >= 0 elements, of 0 to 128
+ * experts; gran_k is 32 or 128; rows % 4 == 0. HONE_BAD_ARGUMENT names what breaks that, or the
+ * group and row of a scale that has no code; HONE_LIMIT when `capacity` bytes are too few, of which
+ * *bytes says how many are needed (set whenever the shapes are legal; may be NULL). The two do not
+ * overlap; nothing is written to `out` on failure. Thread-safe. */
+HONE_API hone_status hone_pack_scales_grouped(const float *scales, int64_t rows, const int64_t *k,
+                                              int64_t experts, int32_t gran_k, uint8_t *out,
+                                              uint64_t capacity, uint64_t *bytes,
+                                              hone_error *error);
+
 /* ---- Folding: scales of 32 of K as scales of 128, by shifting exponents. An opt-in. -----------
  */
 

@@ -344,6 +344,9 @@ void naive_run(const hone_problem *problem, const inputs *in, naive_fault fault,
     case HONE_OP_MXFP4_FOLD:
         naive_mxfp4_fold(&problem->as.mxfp4_fold, in, fault, out);
         break;
+    case HONE_OP_SCALE_PACK:
+        naive_scale_pack(&problem->as.scale_pack, in, fault, out);
+        break;
     case HONE_OP_FOLD:
         fold(&problem->as.fold, in, fault, out);
         break;

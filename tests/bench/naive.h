@@ -37,6 +37,9 @@ typedef struct naive_tile {
 /* The fold of MXFP4. Faults: NAIVE_STALE_SUM lets groups of zeros count, NAIVE_FLOOR takes half the
  * scale, NAIVE_NEAREST leaves subnormals out, NAIVE_ZEROS drops the sign of zero. */
 void naive_mxfp4_fold(const hone_mxfp4_fold *p, const inputs *in, naive_fault fault, inputs *out);
+/* Scales moved. Faults: NAIVE_SWAPPED_SCALE turns words' bytes round, NAIVE_FLOOR keeps exponents
+ * alone, NAIVE_K_TAIL lets an expert begin within a word. */
+void naive_scale_pack(const hone_scale_pack *p, const inputs *in, naive_fault fault, inputs *out);
 void naive_run(const hone_problem *problem, const inputs *in, naive_fault fault,
                const naive_tile *tile, inputs *out);
 

@@ -35,6 +35,11 @@
 #define MXFP4             "mxfp4_fold:n=150,k=288"
 #define MXFP4_BLOCKS      "mxfp4_fold:n=70,k=96,batch=2,block_rows=32,block_cols=32,scale=f32"
 #define MXFP4_ROWS        "mxfp4_fold:n=5,k=160,block_rows=1"
+#define SCALES_WORDS      "scale_pack:rows=37,groups=56"
+#define SCALES_ODD        "scale_pack:rows=6,groups=7,batch=3"
+#define SCALES_TMA        "scale_pack:rows=37,groups=9,scale=f32"
+#define SCALES_COL        "scale_pack:rows=9,groups=12,batch=2,scale_layout=col"
+#define SCALES_EXPERTS    "scale_pack:rows=20,groups=70,experts=9,gran_k=32"
 #define KV_RECORD(record) "kv_quant:tokens=40,pages=3,page_size=32,record=" record
 /* Fewer tokens than a corner needs: none is dropped. */
 #define KV_IN_RANGE         "kv_quant:tokens=7,pages=3,record=nvfp4_352-interleaved-e4m3_up"
@@ -118,6 +123,25 @@ static const verify_case cases[] = {
     {MXFP4, INPUTS_NORMAL, NAIVE_TAIL_ROW, "q[0,149,0]"},
     {MXFP4_BLOCKS, INPUTS_NORMAL, NAIVE_TAIL_COLUMN, "q[0,0,95]"},
     {MXFP4_ROWS, INPUTS_WIDE, NAIVE_SWAPPED_SCALE, "q_scale["},
+    {SCALES_WORDS, INPUTS_NORMAL, NAIVE_RIGHT, NULL},
+    {SCALES_WORDS, INPUTS_SPECIALS, NAIVE_RIGHT, NULL},
+    {SCALES_WORDS, INPUTS_ZEROS, NAIVE_RIGHT, NULL},
+    {SCALES_ODD, INPUTS_EXTREMES, NAIVE_RIGHT, NULL},
+    {SCALES_ODD, INPUTS_SPECIALS, NAIVE_RIGHT, NULL},
+    {SCALES_TMA, INPUTS_SPECIALS, NAIVE_RIGHT, NULL},
+    {SCALES_COL, INPUTS_WIDE, NAIVE_RIGHT, NULL},
+    {SCALES_EXPERTS, INPUTS_NORMAL, NAIVE_RIGHT, NULL},
+    {SCALES_EXPERTS, INPUTS_HOLES, NAIVE_RIGHT, NULL},
+    {SCALES_EXPERTS, INPUTS_SPECIALS, NAIVE_RIGHT, NULL},
+    {SCALES_WORDS, INPUTS_NORMAL, NAIVE_SWAPPED_SCALE, "out["},
+    {SCALES_WORDS, INPUTS_SPECIALS, NAIVE_FLOOR, "out["},
+    {SCALES_WORDS, INPUTS_SPECIALS, NAIVE_NO_COUNT, "wrong: got 5, expected "},
+    {SCALES_WORDS, INPUTS_NORMAL, NAIVE_TAIL_ROW, "out[0,0,36]"},
+    {SCALES_ODD, INPUTS_NORMAL, NAIVE_ROW_SCALE_SHIFT, "out["},
+    {SCALES_TMA, INPUTS_NORMAL, NAIVE_HALF, "left untouched"},
+    {SCALES_COL, INPUTS_NORMAL, NAIVE_TAIL_ROW, "out[0,0,8]"},
+    {SCALES_EXPERTS, INPUTS_NORMAL, NAIVE_K_TAIL, "out["},
+    {SCALES_EXPERTS, INPUTS_SPECIALS, NAIVE_NO_COUNT, "wrong: got "},
     {KV_INDEX, INPUTS_NORMAL, NAIVE_RIGHT, NULL},
     {KV_V32, INPUTS_NORMAL, NAIVE_RIGHT, NULL},
     {KV_V32, INPUTS_EXTREMES, NAIVE_RIGHT, NULL},

@@ -145,6 +145,33 @@ START_TEST(a_fold_of_mxfp4_has_codes_scales_and_theirs)
 }
 END_TEST
 
+/* rows 6 of 7 groups, 3 matrices; 9 experts over 70 groups: (70 + 27) / 4 words. */
+static const struct {
+    const char *text;
+    uint64_t bytes[4];
+} packings[] = {
+    {"scale_pack:rows=6,groups=7,batch=3", {3 * 6 * 7 * 4, 3 * 2 * 8 * 4, 0, 8}},
+    {"scale_pack:rows=6,groups=7,batch=3,scale=f32", {3 * 6 * 7 * 4, 3 * 7 * 8 * 4, 0, 8}},
+    {"scale_pack:rows=6,groups=7,batch=3,scale_layout=col", {3 * 6 * 7 * 4, 3 * 7 * 6 * 4, 0, 8}},
+    {"scale_pack:rows=20,groups=70,experts=9", {70 * 20 * 4, 24 * 20 * 4, 9 * 4, 8}},
+};
+
+START_TEST(packed_scales_have_their_layouts_bytes)
+{
+    static const int32_t access[] = {1, 2, 1, 3};
+    hone_problem p = parsed(packings[_i].text);
+    hone_operand o[HONE_MAX_OPERANDS];
+    size_t count;
+
+    ck_assert_int_eq(hone_operands(&p, o, &count, &e), HONE_OK);
+    ck_assert_uint_eq(count, 4);
+    for (size_t i = 0; i < count; i++) {
+        ck_assert_uint_eq(o[i].bytes, packings[_i].bytes[i]);
+        ck_assert_int_eq(o[i].access, access[i]);
+    }
+}
+END_TEST
+
 START_TEST(a_problem_of_no_rows_has_operands_of_no_bytes)
 {
     hone_problem p = parsed("act_quant:m=0,k=256");
@@ -176,6 +203,10 @@ static const struct {
     {"mxfp4_fold:n=4,k=0", true},
     {"mxfp4_fold:n=4,k=64,batch=0", true},
     {"mxfp4_fold:n=4,k=64", false},
+    {"scale_pack:rows=0,groups=4", true},
+    {"scale_pack:rows=4,groups=0,experts=3", true},
+    {"scale_pack:rows=4,groups=4,batch=0", true},
+    {"scale_pack:rows=4,groups=4", false},
     {"kv_quant:tokens=0,pages=4,record=v41_528-split-pow2_amax", true},
     {"kv_quant:tokens=1,pages=4,record=v41_528-split-pow2_amax", false},
     {"kv_gather:tokens=0,pages=4,record=v41_528-split-pow2_amax", true},
@@ -216,6 +247,7 @@ int main(void)
     tcase_add_test(tests, an_operand_of_nibbles_is_half_as_long);
     tcase_add_test(tests, a_fold_of_mxfp4_has_codes_scales_and_theirs);
     tcase_add_test(tests, a_fold_has_two_scale_matrices_and_a_count);
+    tcase_add_loop_test(tests, packed_scales_have_their_layouts_bytes, 0, (int)ARRAY_LEN(packings));
     tcase_add_test(tests, a_problem_of_no_rows_has_operands_of_no_bytes);
     tcase_add_loop_test(tests, only_what_writes_nothing_is_empty, 0, (int)ARRAY_LEN(zero_sizes));
     tcase_add_test(tests, addresses_past_four_gigabytes_do_not_wrap);

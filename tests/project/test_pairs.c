@@ -73,6 +73,15 @@ static const pairs_axis mxfp4[] = {
     {"block_cols", {"32", "128"}, false},
     {"scale", {"f32", "ue8m0"}, false},
 };
+static const pairs_axis scales[] = {
+    {"rows", {SIZES}, true},
+    {"groups", {"1", "4", "7", "18", "56", "70"}, false},
+    {"batch", {"1", "3"}, true},
+    {"experts", {"0", "1", "9"}, false},
+    {"gran_k", {"32", "128"}, true},
+    {"scale", {"f32", "ue8m0"}, false},
+    {"scale_layout", {"col", "tma", "packed"}, false},
+};
 static const pairs_axis kv[] = {
     {"tokens", {SIZES}, true},
     {"pages", {"1", "3", "9"}, true},
@@ -135,6 +144,7 @@ static const struct {
     {"fold/groups", "fold", fold, LEN(fold), 0, 2},
     {"weight_quant/blocks", "weight_quant", weight, LEN(weight), 0, 2},
     {"mxfp4_fold/blocks", "mxfp4_fold", mxfp4, LEN(mxfp4), 0, 2},
+    {"scale_pack/tiles", "scale_pack", scales, LEN(scales), 0, 2},
     {"kv_quant/nibbles", "kv_quant", nibbles, LEN(nibbles), 0, 2},
     {"kv_quant/single", "kv_quant", flat, LEN(flat), 0, 2},
     {"kv_quant/copy", "kv_quant", flat, LEN(flat), 0, 2},

@@ -33,20 +33,23 @@
 #define FOLDED   "vec=8 threads=64 rows=1 repeat=2"
 #define ACT_GATE                                                                                   \
     "act_quant:m=7,k=256,in=f16,activation=silu_mul_v4,experts=5,row_set=masked,count=1"
-#define ACT_LIST   "act_quant:m=40,k=128,row_set=listed,group=64"
-#define WEIGHT     "weight_quant/blocks"
-#define WEIGHT_CU  "weight_quant/blocks.cu"
-#define WEIGHT_ALL "weight_quant:n=130,k=150"
-#define MXFP4      "mxfp4_fold/blocks"
-#define MXFP4_CU   "mxfp4_fold/blocks.cu"
-#define KV         "kv_quant/tokens"
-#define KV_CU      "kv_quant/tokens.cu"
-#define KV_PAGE    "device/kv_page.cuh"
-#define KV_TILE    "piece=8 pieces=2 tokens_cta=4"
-#define FP4        "kv_quant/nibbles"
-#define FP4_CU     "kv_quant/nibbles.cu"
-#define FP4_TILE   "pieces=4 tokens_cta=4"
-#define FP4_PAGES  "kv_quant:tokens=40,pages=3,record=nvfp4_352-interleaved-e4m3_up"
+#define ACT_LIST    "act_quant:m=40,k=128,row_set=listed,group=64"
+#define WEIGHT      "weight_quant/blocks"
+#define WEIGHT_CU   "weight_quant/blocks.cu"
+#define WEIGHT_ALL  "weight_quant:n=130,k=150"
+#define MXFP4       "mxfp4_fold/blocks"
+#define MXFP4_CU    "mxfp4_fold/blocks.cu"
+#define SCALES      "scale_pack/tiles"
+#define SCALES_CU   "scale_pack/tiles.cu"
+#define SCALES_TILE "vec=4 threads=64 tile_rows=64 tile_lines=4"
+#define KV          "kv_quant/tokens"
+#define KV_CU       "kv_quant/tokens.cu"
+#define KV_PAGE     "device/kv_page.cuh"
+#define KV_TILE     "piece=8 pieces=2 tokens_cta=4"
+#define FP4         "kv_quant/nibbles"
+#define FP4_CU      "kv_quant/nibbles.cu"
+#define FP4_TILE    "pieces=4 tokens_cta=4"
+#define FP4_PAGES   "kv_quant:tokens=40,pages=3,record=nvfp4_352-interleaved-e4m3_up"
 #define GATHER_TABLE                                                                               \
     "kv_gather:tokens=40,pages=3,to=raw,by=table,sequences=3,table_pages=1,record=v32_656-"        \
     "interleaved-pow2_scale"
@@ -182,6 +185,33 @@ const mutant mutants[] = {
      "a block that is cut off goes on in the next matrix, or past the end"},
     {"signs dropped", MXFP4, MXFP4_CU, "| (signs & 0x01010101u) << 7", "", "mxfp4_fold:n=33,k=96",
      "threads=128 per=4", "prmt's sign mode that an intrinsic hides"},
+    {"mantissas dropped", SCALES, SCALES_CU, "(bits & 0x007fffffu) == 0 && exponent - 1 < 254",
+     "exponent - 1 < 254", "scale_pack:rows=37,groups=56", SCALES_TILE,
+     "a scale rounded down alone (cases.md 2)"},
+    {"2^-127 taken for nothing", SCALES, SCALES_CU, "bits == 0x00400000u", "false",
+     "scale_pack:rows=37,groups=56", SCALES_TILE, "the least code refused"},
+    {"wrong ones not counted", SCALES, SCALES_CU, "atomicAdd(wrong, u64(all));", "",
+     "scale_pack:rows=37,groups=56", SCALES_TILE, "silent"},
+    {"no barrier between turns", SCALES, SCALES_CU,
+     "    __syncthreads();\n#pragma unroll\n    for "
+     "(int t = 0; t < W::kWrites; t++) {\n        const int place = int(threadIdx.x) + t * "
+     "C.threads;\n        const int r = place % C.rows,",
+     "#pragma unroll\n    for (int t = 0; t < "
+     "W::kWrites; t++) {\n        const int place = int(threadIdx.x) + t * C.threads;\n        "
+     "const "
+     "int r = place % C.rows,",
+     "scale_pack:rows=37,groups=56", SCALES_TILE,
+     "columns are written before their rows are there"},
+    {"padding rows left out", SCALES, SCALES_CU, "row + r < rows_padded && line + l < lines",
+     "row + r < rows && line + l < lines", "scale_pack:rows=37,groups=56", SCALES_TILE,
+     "whole words of which a reader makes NaN (cases.md 2)"},
+    {"experts' words filled through", SCALES, SCALES_CU, "const i64 own = (sizes[i] + 3) / 4;",
+     "const i64 own = sizes[i] / 4;", "scale_pack:rows=132,groups=70,experts=9,gran_k=32",
+     "vec=4 threads=64 tile_rows=64 tile_lines=8", "an expert that does not begin a word"},
+    {"a group of the next expert", SCALES, SCALES_CU,
+     "groups = i32(sizes[i] - done < 4 ? sizes[i] - done : 4);", "groups = 4;",
+     "scale_pack:rows=132,groups=70,experts=9,gran_k=32",
+     "vec=4 threads=64 tile_rows=64 tile_lines=8", "bytes that no group has"},
     {"page off by one", KV, KV_PAGE, "return cache + page * page_stride;",
      "return cache + (page > 0 ? page - 1 : page) * page_stride;", KV_PAGES, KV_TILE,
      "a token overwrites the same place of the page before"},

@@ -31,6 +31,9 @@ static const struct {
     {"mxfp4_fold:n=2048,k=7168", "a100"},
     {"mxfp4_fold:n=40,k=96,block_rows=32,block_cols=32,scale=f32", "h20"},
     {"mxfp4_fold:n=5,k=2880,block_rows=1", "rtx4090"},
+    {"scale_pack:rows=4096,groups=56", "a100"},
+    {"scale_pack:rows=7,groups=7,scale=f32", "h20"},
+    {"scale_pack:rows=4096,groups=512,experts=32", "rtx5090"},
     {"kv_quant:tokens=7,pages=9,record_format=v41_528,record_layout=split,record_rule=pow2_amax",
      "a100"},
     {"kv_quant:tokens=64,pages=9,record_format=v32_656,record_layout=interleaved,record_rule=raw_"
@@ -149,6 +152,11 @@ static const struct {
      "mxfp4_fold_blocks<Config{.block_rows = 128, .block_cols = 128, .ue8m0 = 1, .threads = 256, "
      ".per = 1}>",
      "threads: whole warps and whole blocks"},
+    {"scale_pack/tiles",
+     "scale_pack_tiles<Config{.packed = 1, .grouped = 0, .align = 16, .vec = 4, .threads = 256, "
+     ".rows "
+     "= 32, .lines = 2}>",
+     "lines: every thread reads alike"},
     {"kv_quant/tokens",
      "kv_quant_tokens<Config{.dims = 512, .tile = 512, .tail = 0, .rule = 1, .ue8m0 = 0, .pad = 0, "
      ".align = 16, .piece = 8, .pieces = 1, .tokens = 1}>",

@@ -48,6 +48,13 @@ static const char *const problems[] = {
     "mxfp4_fold:n=33,k=96,batch=3,block_rows=32,block_cols=32,scale=f32",
     "mxfp4_fold:n=7,k=1120,block_rows=1",
     "mxfp4_fold:n=129,k=160,batch=2,scale=f32",
+    "scale_pack:rows=37,groups=56",
+    "scale_pack:rows=133,groups=7,batch=3",
+    "scale_pack:rows=70,groups=18",
+    "scale_pack:rows=37,groups=57,scale=f32",
+    "scale_pack:rows=130,groups=12,batch=2,scale_layout=col",
+    "scale_pack:rows=132,groups=70,experts=9,gran_k=32",
+    "scale_pack:rows=8,groups=300,experts=128",
     "kv_quant:tokens=9,pages=3,record_format=index_132,record_layout=split,record_rule=raw_amax",
     "kv_quant:tokens=40,pages=5,page_size=32,record_format=v32_656,record_layout=interleaved,"
     "record_rule=pow2_scale",

@@ -15,6 +15,9 @@ add_dependencies(test_templates_proof hone_emu)
 hone_test(templates block_scale LABELS unit release-only LINK hone_bench SOURCES templates/kernels.c templates/proof.c TIMEOUT 600)
 add_dependencies(test_templates_block_scale hone_emu hone-worker)
 hone_run(templates block_scale_wide test_templates_block_scale LABELS slow TIMEOUT 3600 SET HONE_KERNEL_DRAWS=48)
+# Scales moved there against the host's.
+hone_test(templates scales LINK hone_bench SOURCES templates/kernels.c templates/proof.c TIMEOUT 600)
+add_dependencies(test_templates_scales hone_emu hone-worker)
 # KV caches written and read back.
 hone_test(templates records LINK hone_bench SOURCES templates/kernels.c templates/proof.c TIMEOUT 600)
 add_dependencies(test_templates_records hone_emu hone-worker)
