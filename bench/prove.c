@@ -1,124 +1,22 @@
-/* prove.c - a candidate's trial: what is launched how often, on which inputs, and the verdict. */
+/* prove.c - a problem's prover, and a candidate's proof on one device or on two side by side. */
 #include "bench/prove.h"
-#include "bench/prove_parts.h"
+#include "bench/prove_trial.h"
 
-#include <stdio.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Emulated launches up to this much work run whole, on several kinds of inputs; larger ones on
- * sampled CTAs. Four whole runs of such a product take an emulated device half a second. A
- * quantiser larger than PLENTY runs whole on one kind, which has a bit of everything: a second. */
-#define WHOLE_MACS      (3 << 24)
-#define WHOLE_ELEMENTS  (1 << 23)
-#define PLENTY_ELEMENTS (1 << 20)
-
-/* CTAs, or groups, of a sample. A CTA of a quantiser is a few hundred elements, one of a matrix
- * product a million MACs. A product's second sample runs under other scales, its third with all
- * checks. Groups of a spread grid make three tiles each: fewer of them. */
-enum { SAMPLE_GEMM = 6, SAMPLE_RESCALED = 3, SAMPLE_THOROUGH = 3, SAMPLE_QUANT = 48 };
-enum { SPREAD_GEMM = 5, SPREAD_RESCALED = 2, SPREAD_THOROUGH = 2 };
-
 enum { THREADS_MOST = 64 }; /* of hone_emu.h's set_threads */
 
-/* Inputs that proofs go through. Few tokens need as many kinds as a cache has slots worth asking
- * for (inputs.h). */
-static const inputs_kind kinds_gemm[] = {INPUTS_HOLES, INPUTS_WIDE, INPUTS_EXTREMES};
-static const inputs_kind kinds_quant[] = {INPUTS_HOLES,    INPUTS_WIDE, INPUTS_EXTREMES,
-                                          INPUTS_SPECIALS, INPUTS_TINY, INPUTS_NORMAL,
-                                          INPUTS_ONES,     INPUTS_ZEROS};
-static const inputs_kind kinds_plenty[] = {INPUTS_SPECIALS};
-enum { KINDS_MANY_TOKENS = 5 };
-
-typedef struct kind_list {
-    const inputs_kind *kind;
-    size_t len;
-} kind_list;
-
-struct prover {
-    const device *d;
-    hone_problem problem;
-    uint64_t seed;
-    int threads;          /* of the host */
-    bool large;           /* sampled on an emulated device */
-    kind_list kinds;      /* a large product's later ones are `rescaled` instead */
-    const inputs *loaded; /* whose read-only operands are on the device; NULL: unknown */
-    inputs in;            /* of the first kind */
-    inputs rescaled;      /* of a large product; else empty */
-    inputs ordinary;      /* of a quantiser on an emulated device: what its time is modelled on */
-    inputs after;         /* outputs read back */
-    inputs second;        /* of the second run; or of the run on a poisoned D */
-    prove_buffers buffers;
-};
-
-/* Multiply-adds of a product as tiles do it: matrix instructions have 16 rows, also for one token.
- */
-static double padded_macs(const hone_fp8_gemm *p)
+static hone_status open_lane(const prover *p, const device *d, prove_lane *out, hone_error *error)
 {
-    return (double)((p->m + 15) / 16 * 16) * (double)p->n * (double)p->k * (double)p->batch;
-}
+    hone_status status = prove_buffers_open(d, &p->in, &out->buffers, error);
 
-static double elements_of(const hone_problem *problem)
-{
-    const hone_act_quant *act = &problem->as.act_quant;
-    const hone_fold *fold = &problem->as.fold;
-    const hone_weight_quant *weight = &problem->as.weight_quant;
-    const hone_mxfp4_fold *mxfp4 = &problem->as.mxfp4_fold;
-    const hone_scale_pack *scales = &problem->as.scale_pack;
-
-    switch (problem->op) {
-    case HONE_OP_ACT_QUANT:
-        return (double)act->experts * (double)act->m * (double)act->k;
-    case HONE_OP_WEIGHT_QUANT:
-        return (double)weight->n * (double)weight->k;
-    case HONE_OP_FOLD:
-        return (double)fold->m * (double)fold->k;
-    case HONE_OP_SCALE_PACK:
-        return (double)scales->rows * (double)scales->groups * (double)scales->batch;
-    case HONE_OP_MXFP4_FOLD:
-        return (double)mxfp4->n * (double)mxfp4->k * (double)mxfp4->batch;
-    default:
-        return 0.0;
+    if (status == HONE_OK) {
+        out->d = d;
+        out->loaded = &p->in;
     }
-}
-
-/* Rows that are left out are not written, so that the tiles of sampled CTAs could not be told. */
-static bool has_gaps(const hone_problem *problem)
-{
-    return problem->op == HONE_OP_ACT_QUANT && problem->as.act_quant.row_set != HONE_ROWS_EVERY;
-}
-
-static bool is_large(const device *d, const hone_problem *problem)
-{
-    if (d->driver->emu == NULL) {
-        return false;
-    }
-    return (problem->op == HONE_OP_FP8_GEMM && padded_macs(&problem->as.fp8_gemm) > WHOLE_MACS) ||
-           (elements_of(problem) > WHOLE_ELEMENTS && !has_gaps(problem));
-}
-
-/* Tokens of a KV op, whose slots are drawn; of another op there are always enough. */
-static int64_t kv_tokens(const hone_problem *problem)
-{
-    return problem->op == HONE_OP_KV_GATHER  ? problem->as.kv_gather.tokens
-           : problem->op == HONE_OP_KV_QUANT ? problem->as.kv_quant.tokens
-                                             : INPUTS_MANY_TOKENS;
-}
-
-static kind_list kinds_of(const device *d, const hone_problem *problem)
-{
-    kind_list quant = {kinds_quant, ARRAY_LEN(kinds_quant)};
-
-    if (problem->op == HONE_OP_FP8_GEMM) {
-        return (kind_list){kinds_gemm, ARRAY_LEN(kinds_gemm)};
-    }
-    if (d->driver->emu != NULL && elements_of(problem) > PLENTY_ELEMENTS) {
-        return (kind_list){kinds_plenty, ARRAY_LEN(kinds_plenty)};
-    }
-    if (kv_tokens(problem) >= INPUTS_MANY_TOKENS) {
-        quant.len = KINDS_MANY_TOKENS;
-    }
-    return quant;
+    return status;
 }
 
 void prover_close(prover *p)
@@ -126,7 +24,10 @@ void prover_close(prover *p)
     if (p == NULL) {
         return;
     }
-    prove_buffers_close(&p->buffers);
+    prove_buffers_close(&p->lane[1].buffers);
+    prove_buffers_close(&p->lane[0].buffers);
+    device_close(p->twin);
+    inputs_free_outputs(&p->poisoned);
     inputs_free_outputs(&p->second);
     inputs_free_outputs(&p->after);
     inputs_free_rescaled(&p->rescaled);
@@ -148,8 +49,8 @@ hone_status prover_open(const device *d, const hone_problem *problem, uint64_t s
     p->problem = *problem;
     p->seed = seed;
     p->threads = 1;
-    p->large = is_large(d, problem);
-    p->kinds = kinds_of(d, problem);
+    p->large = prove_is_large(d, problem);
+    p->kinds = prove_kinds_of(d, problem);
     TRY(inputs_make(problem, p->kinds.kind[0], seed, &p->in, error));
     if (p->large && problem->op == HONE_OP_FP8_GEMM) {
         TRY(inputs_rescale(&problem->as.fp8_gemm, &p->in, seed + 1, &p->rescaled, error));
@@ -159,8 +60,10 @@ hone_status prover_open(const device *d, const hone_problem *problem, uint64_t s
     }
     TRY(inputs_copy_outputs(&p->in, &p->after, error));
     TRY(inputs_copy_outputs(&p->in, &p->second, error));
-    TRY(prove_buffers_open(d, &p->in, &p->buffers, error));
-    p->loaded = &p->in;
+    if (p->large && prove_adds_to_d(p)) {
+        TRY(inputs_copy_outputs(&p->in, &p->poisoned, error));
+    }
+    TRY(open_lane(p, d, &p->lane[0], error));
     *out = p;
     p = NULL;
 done:
@@ -173,238 +76,219 @@ void prover_use_threads(prover *p, int threads)
     p->threads = threads < 1 ? 1 : threads < THREADS_MOST ? threads : THREADS_MOST;
 }
 
-/* One trial: the candidate as it is launched, and the CTAs of it. */
-typedef struct trial {
-    const module *m;
-    const plan *plan;
-    bool spread; /* `plan` has a larger grid than the candidate's */
-    uint64_t sample[PROVE_SAMPLE_MOST];
-    prove_launch how;
-    hone_emu_counters counters[MANIFEST_MAX_LAUNCHES];
-} trial;
-
-static void fail(prove_result *out, int32_t outcome, const char *reason)
-{
-    out->outcome = outcome;
-    snprintf(out->reason, sizeof out->reason, "%s", reason);
-}
-
-static bool adds_to_d(const prover *p)
-{
-    return p->problem.op == HONE_OP_FP8_GEMM && p->problem.as.fp8_gemm.accumulate;
-}
-
-static bool is_sampled(const trial *t)
-{
-    return t->how.sample_len > 0;
-}
-
-static hone_status compare(const prover *p, const trial *t, const inputs *in, int hit,
-                           prove_result *out, hone_error *error)
+/* One step after the other. */
+static hone_status prove_alone(prover *p, prove_trial *t, prove_result *out, hone_error *error)
 {
     hone_status status = HONE_OK;
-    verify_result made = {0};
-    const verify_request request = {
-        .problem = &p->problem,
-        .before = in,
-        .after = (const uint8_t *const *)p->after.image,
-        .tolerance = t->plan->tolerance,
-        .wide = verify_unit_is_wide(p->d->gpu.facts.arch, t->plan->fraction_bits),
-        .ctas_run = is_sampled(t) ? t->how.sample_len : out->ctas_total,
-        .ctas_total = out->ctas_total,
-        .cover = t->plan->cover,
-        .tiles_run = prove_tiles(&p->problem, t->plan, t->how.sample, t->how.sample_len),
-        .written = is_sampled(t) && adds_to_d(p) ? p->second.image[4] : NULL,
-        .threads = p->threads,
-        .must_tell = true,
-    };
 
-    TRY(verify_outputs(&request, &made, error));
-    if (hit >= 0) {
-        verify_fail(&made, "the red zone of operand %s was written", in->operand[hit].name);
-    }
-    if (!made.passed) {
-        fail(out, STORE_WRONG, made.reason);
-    }
-    if (out->verify.compared > 0) {
-        verify_keep_worst(&made, &out->verify);
-    }
-    out->verify = made;
-done:
-    return status;
-}
-
-static bool same_outputs(const inputs *a, const inputs *b)
-{
-    for (size_t i = 0; i < a->len; i++) {
-        if (a->operand[i].access != 1 &&
-            memcmp(a->image[i], b->image[i], a->operand[i].bytes) != 0) {
-            return false;
-        }
-    }
-    return true;
-}
-
-/* Launch and read back into `into`. */
-static hone_status run_once(prover *p, trial *t, const inputs *in, inputs *into, int *hit,
-                            prove_result *out, hone_error *error)
-{
-    hone_status status = HONE_OK;
-    const inputs *loaded = p->loaded;
-
-    p->loaded = NULL;
-    TRY(prove_buffers_reset(&p->buffers, in, loaded, error));
-    p->loaded = in;
-    TRY(prove_buffers_workspace(&p->buffers, t->plan->workspace_bytes, error));
-    TRY(prove_launch_once(&p->buffers, t->m, t->plan, &t->how, out, t->counters, error));
+    TRY(prove_first(p, t, out, error));
     if (out->outcome == STORE_OK) {
-        TRY(prove_buffers_read(&p->buffers, into, hit, error));
-    }
-done:
-    return status;
-}
-
-/* A sum may leave an element of D as it was, so what sampled CTAs write is seen on a D of NaN. */
-static hone_status run_on_poison(prover *p, trial *t, const inputs *in, prove_result *out,
-                                 hone_error *error)
-{
-    inputs poisoned = *in;
-    int hit = -1;
-
-    memset(p->second.image[4], VERIFY_POISON, in->operand[4].bytes);
-    poisoned.image[4] = p->second.image[4];
-    hone_status status = run_once(p, t, &poisoned, &p->second, &hit, out, error);
-    p->loaded = in; /* `poisoned` differs in D only */
-    return status;
-}
-
-static hone_status run_and_compare(prover *p, trial *t, const inputs *in, prove_result *out,
-                                   hone_error *error)
-{
-    hone_status status = HONE_OK;
-    int hit = -1;
-
-    if (is_sampled(t) && adds_to_d(p)) {
-        TRY(run_on_poison(p, t, in, out, error));
+        TRY(prove_again(p, t, out, error));
     }
     if (out->outcome == STORE_OK) {
-        TRY(run_once(p, t, in, &p->after, &hit, out, error));
+        prove_same_bits(p, out);
     }
     if (out->outcome == STORE_OK) {
-        TRY(compare(p, t, in, hit, out, error));
+        TRY(prove_count(p, t, out, error));
     }
-done:
-    return status;
-}
-
-/* Twice, the second time by another order of warps and with asynchronous operations as late as the
- * rules allow: the same bits. */
-static hone_status prove_twice(prover *p, trial *t, prove_result *out, hone_error *error)
-{
-    hone_status status = HONE_OK;
-    int hit = -1;
-
-    TRY(run_and_compare(p, t, &p->in, out, error));
-    if (out->outcome != STORE_OK) {
-        goto done;
-    }
-    t->how.schedule = p->seed + 1;
-    t->how.timing = HONE_EMU_LATEST;
-    TRY(run_once(p, t, &p->in, &p->second, &hit, out, error));
-    if (out->outcome == STORE_OK && !same_outputs(&p->after, &p->second)) {
-        fail(out, STORE_NONDET,
-             "a second run, by another order of warps and with late copies, gave other bits");
-    }
-done:
-    return status;
-}
-
-static hone_status prove_kind(prover *p, trial *t, inputs_kind kind, prove_result *out,
-                              hone_error *error)
-{
-    hone_status status = HONE_OK;
-    inputs in = {0};
-
-    TRY(inputs_make(&p->problem, kind, p->seed + (uint64_t)kind, &in, error));
-    TRY(run_and_compare(p, t, &in, out, error));
-done:
-    p->loaded = NULL;
-    inputs_free(&in);
-    return status;
-}
-
-/* Another, smaller sample under other scales. */
-static hone_status prove_rescaled(prover *p, trial *t, prove_result *out, hone_error *error)
-{
-    hone_status status = HONE_OK;
-    size_t len = 0;
-
-    prove_sample(&p->problem, t->plan, t->spread ? SPREAD_RESCALED : SAMPLE_RESCALED, p->seed + 2,
-                 t->sample, &len);
-    t->how.sample_len = len;
-    TRY(run_and_compare(p, t, &p->rescaled, out, error));
-done:
-    return status;
-}
-
-/* A few CTAs once more, looking for races and all else: three to five times as slow a CTA, and the
- * order of accesses hangs neither on the data nor much on the CTA. */
-static hone_status prove_order(prover *p, trial *t, prove_result *out, hone_error *error)
-{
-    hone_status status = HONE_OK;
-    uint64_t few[PROVE_SAMPLE_MOST] = {0};
-    const prove_launch before = t->how;
-    int hit = -1;
-
-    t->how.sample = few;
-    prove_sample(&p->problem, t->plan, t->spread ? SPREAD_THOROUGH : SAMPLE_THOROUGH, p->seed + 3,
-                 few, &t->how.sample_len);
-    t->how.thorough = true;
-    TRY(run_once(p, t, &p->in, &p->second, &hit, out, error));
-done:
-    t->how = before;
-    return status;
-}
-
-/* A quantiser goes other ways for NaN and infinities, with which proofs are full: its counters are
- * those of ordinary data, of a sample where that is enough. */
-static hone_status count_ordinary(prover *p, trial *t, prove_result *out, hone_error *error)
-{
-    hone_status status = HONE_OK;
-    uint64_t few[PROVE_SAMPLE_MOST] = {0};
-    const prove_launch before = t->how;
-    int hit = -1;
-
-    if (p->large || elements_of(&p->problem) > PLENTY_ELEMENTS) {
-        prove_sample(&p->problem, t->plan, SAMPLE_QUANT, p->seed + 4, few, &t->how.sample_len);
-        t->how.sample = few;
-    }
-    TRY(run_once(p, t, &p->ordinary, &p->second, &hit, out, error));
-done:
-    t->how = before;
-    return status;
-}
-
-static hone_status prove_all(prover *p, trial *t, prove_result *out, hone_error *error)
-{
-    hone_status status = HONE_OK;
-    hone_emu_counters counters[MANIFEST_MAX_LAUNCHES];
-
-    TRY(prove_twice(p, t, out, error));
-    if (out->outcome == STORE_OK && p->ordinary.len > 0) {
-        TRY(count_ordinary(p, t, out, error));
-    }
-    memcpy(counters, t->counters, sizeof counters);
-    if (out->outcome == STORE_OK && p->d->driver->emu != NULL) {
+    if (out->outcome == STORE_OK) {
         TRY(prove_order(p, t, out, error));
     }
-    for (size_t i = 1; i < p->kinds.len && !p->large && out->outcome == STORE_OK; i++) {
-        TRY(prove_kind(p, t, p->kinds.kind[i], out, error));
+    if (out->outcome == STORE_OK) {
+        TRY(prove_others(p, t, out, error));
     }
-    if (p->rescaled.len > 0 && is_sampled(t) && out->outcome == STORE_OK) {
-        TRY(prove_rescaled(p, t, out, error));
+done:
+    return status;
+}
+
+/* The steps that no reference is needed for, on the twin and a thread of their own. */
+typedef struct side {
+    prover *p;
+    prove_trial t;
+    const plan *launches;
+    const compiled *code;
+    hone_error error;
+    pthread_mutex_t lock; /* guards `again_ended` and `stop` */
+    pthread_cond_t moved; /* the second run has ended: what it is about is there to be read */
+    bool again_ended, stop;
+    hone_status again_status, status; /* `status` and `rest`: once the thread has ended */
+    prove_result again, rest;
+} side;
+
+/* Tell that the second run has ended; false when nobody wants more. */
+static bool end_again(side *s)
+{
+    pthread_mutex_lock(&s->lock);
+    s->again_ended = true;
+    const bool more = !s->stop;
+    pthread_cond_signal(&s->moved);
+    pthread_mutex_unlock(&s->lock);
+    return more && s->again_status == HONE_OK && s->again.outcome == STORE_OK;
+}
+
+static void *run_side(void *argument)
+{
+    side *s = argument;
+    module *m = NULL;
+
+    s->again_status = device_enter(s->p->twin, &s->error);
+    if (s->again_status == HONE_OK) {
+        s->again_status = module_load(s->p->twin, s->launches, s->code, &m, &s->error);
     }
-    memcpy(t->counters, counters, sizeof counters);
+    s->t.m = m;
+    if (s->again_status == HONE_OK) {
+        s->again_status = prove_again(s->p, &s->t, &s->again, &s->error);
+    }
+    if (end_again(s)) {
+        s->status = prove_count(s->p, &s->t, &s->rest, &s->error);
+        if (s->status == HONE_OK && s->rest.outcome == STORE_OK) {
+            s->status = prove_order(s->p, &s->t, &s->rest, &s->error);
+        }
+    }
+    module_unload(m);
+    return NULL;
+}
+
+static void take_verdict(prove_result *out, const prove_result *from)
+{
+    out->outcome = from->outcome;
+    memcpy(out->reason, from->reason, sizeof out->reason);
+}
+
+static hone_status take_error(hone_status status, const side *s, hone_error *error)
+{
+    return status_set(error, status, s->error.source, s->error.line, "%s", s->error.message);
+}
+
+/* The second run's verdict, once it has ended; tells the side to stop where that is the last one.
+ */
+static hone_status meet(side *s, prove_result *out, hone_error *error)
+{
+    hone_status status = HONE_OK;
+
+    pthread_mutex_lock(&s->lock);
+    while (!s->again_ended) {
+        pthread_cond_wait(&s->moved, &s->lock);
+    }
+    pthread_mutex_unlock(&s->lock);
+    if (s->again_status != HONE_OK) {
+        status = take_error(s->again_status, s, error);
+    } else if (s->again.outcome != STORE_OK) {
+        take_verdict(out, &s->again);
+    } else {
+        prove_same_bits(s->p, out);
+    }
+    return status;
+}
+
+/* The caller's part. Verdicts stand in the order of prove_alone, whichever step ended first. */
+static hone_status prove_with(side *s, pthread_t thread, prove_trial *t, prove_result *out,
+                              hone_error *error)
+{
+    prover *p = s->p;
+    hone_status status = prove_first(p, t, out, error);
+    prove_result others;
+
+    if (status == HONE_OK && out->outcome == STORE_OK) {
+        status = meet(s, out, error);
+    }
+    const bool more = status == HONE_OK && out->outcome == STORE_OK;
+    others = *out;
+    if (more) {
+        status = prove_others(p, t, &others, error);
+    } else {
+        pthread_mutex_lock(&s->lock);
+        s->stop = true;
+        pthread_mutex_unlock(&s->lock);
+    }
+    pthread_join(thread, NULL);
+    if (more && s->status != HONE_OK) {
+        return take_error(s->status, s, error);
+    }
+    if (more && s->rest.outcome != STORE_OK) {
+        take_verdict(out, &s->rest);
+        status = HONE_OK;
+    } else {
+        *out = others;
+    }
+    memcpy(t->counters, s->t.counters, sizeof t->counters);
+    return status;
+}
+
+static hone_status prove_beside(prover *p, const plan *launches, const compiled *c, prove_trial *t,
+                                prove_result *out, hone_error *error)
+{
+    hone_status status = HONE_OK;
+    pthread_t thread;
+    side *s = calloc(1, sizeof *s);
+
+    if (s == NULL) {
+        return status_set(error, HONE_NO_MEMORY, NULL, 0, "a proof");
+    }
+    t->how.threads = p->threads / 2;
+    s->p = p;
+    s->t = *t;
+    s->t.lane = &p->lane[1];
+    s->t.how.sample = t->how.sample != NULL ? s->t.sample : NULL;
+    s->launches = launches;
+    s->code = c;
+    s->again.outcome = s->rest.outcome = STORE_OK;
+    pthread_mutex_init(&s->lock, NULL);
+    pthread_cond_init(&s->moved, NULL);
+    if (pthread_create(&thread, NULL, run_side, s) == 0) {
+        status = prove_with(s, thread, t, out, error);
+    } else {
+        status = prove_alone(p, t, out, error);
+    }
+    pthread_cond_destroy(&s->moved);
+    pthread_mutex_destroy(&s->lock);
+    free(s);
+    return status;
+}
+
+static void close_twin(prover *p)
+{
+    prove_buffers_close(&p->lane[1].buffers);
+    device_close(p->twin);
+    p->twin = NULL;
+    p->alone = true;
+}
+
+/* Where threads are left. Another device's context may be current afterwards. */
+static bool has_twin(prover *p)
+{
+    if (p->threads < 2 || p->alone || p->twin != NULL) {
+        return p->threads >= 2 && !p->alone;
+    }
+    if (device_open_twin(p->d, &p->twin, NULL) != HONE_OK ||
+        open_lane(p, p->twin, &p->lane[1], NULL) != HONE_OK) {
+        close_twin(p);
+    }
+    return !p->alone;
+}
+
+/* What two devices have no memory for may still go on one. */
+static hone_status prove_all(prover *p, const plan *launches, const compiled *c, prove_trial *t,
+                             prove_result *out, hone_error *error)
+{
+    hone_status status = HONE_OK;
+    const prove_trial before = *t;
+    const prove_result nothing = *out;
+    const bool beside = has_twin(p);
+
+    TRY(device_enter(p->d, error));
+    if (beside) {
+        status = prove_beside(p, launches, c, t, out, error);
+        if (status != HONE_NO_MEMORY && out->outcome != STORE_OOM) {
+            return status;
+        }
+        close_twin(p);
+        TRY(device_enter(p->d, error));
+        *t = before;
+        t->how.sample = before.how.sample != NULL ? t->sample : NULL;
+        *out = nothing;
+    }
+    status = prove_alone(p, t, out, error);
 done:
     return status;
 }
@@ -414,14 +298,13 @@ hone_status prover_run(prover *p, const module *m, const plan *launches, const c
 {
     hone_status status = HONE_OK;
     prove_result made = {.outcome = STORE_OK, .ctas_total = prove_ctas(launches)};
-    trial t = {.m = m, .plan = launches, .how.threads = p->threads};
+    prove_trial t = {.lane = &p->lane[0], .m = m, .plan = launches, .how.threads = p->threads};
     plan *spread = NULL;
 
     if (made.ctas_total == 0) {
         return status_set(error, HONE_BAD_ARGUMENT, NULL, 0,
                           "prove: a problem of size 0 launches nothing");
     }
-    TRY(device_enter(p->d, error));
     if (p->large && launches->launches_len == 1) {
         TRY(prove_spread(&p->problem, launches, &spread, error));
         t.spread = spread != NULL;
@@ -434,12 +317,12 @@ hone_status prover_run(prover *p, const module *m, const plan *launches, const c
                      p->seed, t.sample, &t.how.sample_len);
         t.how.sample = t.sample;
     }
-    made.ctas_run = is_sampled(&t) ? t.how.sample_len : made.ctas_total;
-    TRY(prove_all(p, &t, &made, error));
+    made.ctas_run = t.how.sample_len > 0 ? t.how.sample_len : made.ctas_total;
+    TRY(prove_all(p, launches, c, &t, &made, error));
     if (made.outcome == STORE_OK && p->d->driver->emu != NULL) {
         TRY(prove_time_model(p->d, &p->problem, launches, c, t.counters, &made, error));
     } else if (made.outcome == STORE_OK) {
-        TRY(prove_time_events(&p->buffers, m, launches, &made, error));
+        TRY(prove_time_events(&p->lane[0].buffers, m, launches, &made, error));
     }
     *out = made;
 done:

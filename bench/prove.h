@@ -39,8 +39,9 @@ hone_status prover_open(const device *d, const hone_problem *problem, uint64_t s
                         hone_error *error);
 void prover_close(prover *p); /* NULL is fine */
 
-/* Host threads that an emulated device and the references may take from now on, 1 to 64; one at
- * first. No verdict and no figure depends on it. */
+/* Host threads that proofs on an emulated device may take from now on, 1 to 64; one at first. From
+ * two on a second device of the same kind makes the runs that no reference is needed for, where
+ * there is memory for it. No verdict and no figure depends on it. */
 void prover_use_threads(prover *p, int threads);
 
 /* Prove and time one candidate: `m` is loaded for `launches` from `c`. The verdict is in *out,

@@ -44,6 +44,7 @@ void prove_buffers_close(prove_buffers *b)
     if (b->d == NULL) {
         return;
     }
+    device_enter(b->d, NULL);
     for (size_t i = 0; i < b->len; i++) {
         b->d->driver->cuMemFree(b->base[i]);
     }

@@ -4,6 +4,18 @@
 
 #include "bench/prove.h"
 
+/* Kinds of inputs that a proof goes through, the first of them twice. */
+typedef struct prove_kinds {
+    const inputs_kind *kind;
+    size_t len;
+} prove_kinds;
+
+prove_kinds prove_kinds_of(const device *d, const hone_problem *problem);
+/* Whether sampled CTAs must do on this device. */
+bool prove_is_large(const device *d, const hone_problem *problem);
+/* A quantiser's problem of which a sample shows enough. */
+bool prove_is_plenty(const hone_problem *problem);
+
 /* Operands on the device with a red zone on both sides. */
 typedef struct prove_buffers {
     const device *d;

@@ -179,7 +179,8 @@ static bool is_product(const char *name, const char *product)
            strcmp(name + len - product_len, product) == 0;
 }
 
-static hone_status open_emulated(const char *slug, device *d, hone_error *error)
+/* `skip`: how many of that kind are passed over. */
+static hone_status open_emulated(const char *slug, int skip, device *d, hone_error *error)
 {
     hone_status status = HONE_OK;
     char name[sizeof d->gpu.facts.name + 32];
@@ -195,7 +196,7 @@ static hone_status open_emulated(const char *slug, device *d, hone_error *error)
         TRY(driver_check(d->driver, d->driver->cuDeviceGet(&d->ordinal, i), "cuDeviceGet", error));
         TRY(driver_check(d->driver, d->driver->cuDeviceGetName(name, sizeof name, d->ordinal),
                          "cuDeviceGetName", error));
-        found = is_product(name, d->gpu.facts.name);
+        found = is_product(name, d->gpu.facts.name) && skip-- == 0;
     }
     if (!found) {
         status = status_set(error, HONE_NO_DEVICE, slug, 0,
@@ -214,7 +215,7 @@ static hone_status open_spec(const char *spec, device *d, hone_error *error)
         return open_cuda(spec + 5, d, error);
     }
     if (strncmp(spec, "emu:", 4) == 0) {
-        return open_emulated(spec + 4, d, error);
+        return open_emulated(spec + 4, 0, d, error);
     }
     return status_set(error, HONE_BAD_TEXT, spec, 0,
                       "a device is auto, cuda:NUMBER, cuda:UUID or emu:GPU");
@@ -244,6 +245,27 @@ hone_status device_open(const char *spec, device **out, hone_error *error)
     d = NULL;
 done:
     device_close(d);
+    return status;
+}
+
+hone_status device_open_twin(const device *d, device **out, hone_error *error)
+{
+    hone_status status = HONE_OK;
+    device *twin = NULL;
+
+    if (d->driver->emu == NULL) {
+        return status_set(error, HONE_NO_DEVICE, d->spec, 0, "only emulated devices have a twin");
+    }
+    twin = calloc(1, sizeof *twin);
+    if (twin == NULL) {
+        return status_set(error, HONE_NO_MEMORY, d->spec, 0, "a device");
+    }
+    TRY(open_emulated(d->gpu.slug, 1, twin, error));
+    twin->kind = d->kind;
+    *out = twin;
+    twin = NULL;
+done:
+    device_close(twin);
     return status;
 }
 

@@ -28,6 +28,11 @@ typedef struct device {
 hone_status device_open(const char *spec, device **out, hone_error *error);
 void device_close(device *d); /* NULL is fine */
 
+/* Another emulated device of the same kind, which another thread may use meanwhile. HONE_NO_DEVICE
+ * when there is none: a CUDA device has no twin. Leaves the twin's context current on the calling
+ * thread. Caller closes *out. */
+hone_status device_open_twin(const device *d, device **out, hone_error *error);
+
 /* Make the device's context current on this thread: before any driver call of another thread. */
 hone_status device_enter(const device *d, hone_error *error);
 

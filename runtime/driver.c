@@ -116,14 +116,20 @@ done:
     return status;
 }
 
-/* Be every GPU that is described. Refused when this process has already started the emulator: then
- * it is whatever the first caller chose, and devices are found by name. */
+/* Be every GPU that is described, twice: two of a kind run launches side by side. Refused when this
+ * process has already started the emulator: then it is whatever the first caller chose, and devices
+ * are found by name. */
 static void choose_devices(const hone_emu_api *emu)
 {
     const char *const *slugs = NULL;
-    size_t count = gpu_list(&slugs);
+    const size_t count = gpu_list(&slugs);
+    const char **twice = calloc(2 * count, sizeof *twice);
 
-    emu->set_devices(slugs, count, NULL);
+    for (size_t i = 0; twice != NULL && i < 2 * count; i++) {
+        twice[i] = slugs[i % count];
+    }
+    emu->set_devices(twice != NULL ? twice : slugs, twice != NULL ? 2 * count : count, NULL);
+    free(twice);
 }
 
 hone_status driver_open_emulator(driver **out, hone_error *error)
