@@ -44,7 +44,7 @@ ask_both() {
   "$1/hone-device-check" ask "$twin" "$3/emulated" | tee "$3/ask-emulated.txt" || failed=1
   "$1/hone-device-check" compare "$3/cuda" "$3/emulated" | tee "$3/compare.txt" || failed=1
   # A proof and a time of each template on the real device.
-  for problem in fp8_gemm:m=4096,n=7168,k=2048 act_quant:m=4096,k=7168 \
+  for problem in fp8_gemm:m=4096,n=7168,k=2048,recipe=f32-1x128-128x128 act_quant:m=4096,k=7168 \
     kv_quant:tokens=64,pages=64,record=v41_528-split-pow2_amax-v1; do
     "$1/hone" bench --device "$real" --problem "$problem" | tee -a "$3/bench.txt" || failed=1
   done

@@ -139,11 +139,36 @@ START_TEST(files_come_back_as_they_were_and_damage_is_named)
 }
 END_TEST
 
+START_TEST(the_problems_that_the_script_times_can_be_asked_for)
+{
+    char path[700];
+
+    snprintf(path, sizeof path, "%s/scripts/device-check.sh", getenv("HONE_SOURCE_DIR"));
+    char *text = file_read(path, NULL), *at = strstr(text, "for problem in "), *word = NULL;
+    size_t problems = 0;
+
+    ck_assert_ptr_nonnull(at);
+    at += strlen("for problem in ");
+    at[strcspn(at, ";")] = '\0';
+    for (word = strtok(at, " \\\n"); word != NULL; word = strtok(NULL, " \\\n")) {
+        hone_problem problem;
+        hone_error error = {0};
+        ck_assert_msg(hone_problem_parse(word, &problem, &error) == HONE_OK &&
+                          hone_problem_check(&problem, &error) == HONE_OK,
+                      "%s: %s", word, error.message);
+        problems++;
+    }
+    ck_assert_uint_ge(problems, 3);
+    free(text);
+}
+END_TEST
+
 int main(void)
 {
     TCase *plain = tcase_create("files"), *asked = tcase_create("asked");
 
     tcase_add_test(plain, a_changed_word_is_found_and_measured);
+    tcase_add_test(plain, the_problems_that_the_script_times_can_be_asked_for);
     tcase_add_test(plain, files_come_back_as_they_were_and_damage_is_named);
     tcase_add_checked_fixture(asked, open_device, close_device);
     tcase_add_loop_test(asked, each_probe_answers_alike_in_any_order_and_with_late_copies, 0,
