@@ -405,9 +405,8 @@ static double free_cores(void)
     return (two ? 2 : 1) * alone / (now(CLOCK_MONOTONIC) - begin);
 }
 
-/* Products in many CTAs, on one host thread and on two: seconds of the one over those of the other.
- * Where no core is free for the second, what the two cost in CPU time: it shows locks and lines
- * that both want, but not work that one does while the other waits. */
+/* Products in many CTAs: seconds on one host thread over those on two; where no core is free, CPU
+ * seconds, which show locks that both want, but not work that one does while the other waits. */
 static hone_status bench_cores(bench *b, hone_error *error)
 {
     hone_status status = HONE_OK;
