@@ -27,6 +27,37 @@
     "mov.u32 %r9, 0; st.shared.v4.u32 [%r10], {%r9, %r9, %r9, %r9}; st.shared.u32 [%r4+2048], "    \
     "%r9;\n"
 #define ADDRESS "shl.b32 %r10, %r0, 4;\n"
+/* Two warpgroups and one tile of whole pages, which the first one fills, all but 16 bytes at 2048
+ * that everybody knows: m64n64k32, core matrices one after the other. A word at 8000 is 0, then 1
+ * when the first has multiplied; it orders nothing. */
+#define TWO_GROUPS                                                                                 \
+    "setp.ge.u32 %p7, %r0, 128; setp.eq.u32 %p9, %r0, 0; setp.eq.u32 %p6, %r0, 128; mov.u32 %r9, " \
+    "0; shl.b32 %r10, %r0, 4; @%p9 st.shared.u32 [s+8000], %r9; @%p6 st.shared.v4.u32 [%r10], "    \
+    "{%r9, %r9, %r9, %r9}; fence.proxy.async; bar.sync 0;\n"                                       \
+    "mov.b64 %x4, 0x0000000800400000; mov.b64 %x5, 0x0000000800400080; @%p7 bra SECOND;\n"         \
+    "st.shared.v4.u32 [%r10], {%r9, %r9, %r9, %r9}; @!%p9 st.shared.v4.u32 [%r10+2048], {%r9, "    \
+    "%r9, %r9, %r9}; fence.proxy.async; bar.sync 1, 128;\n"
+#define MULTIPLY                                                                                   \
+    "wgmma.fence.sync.aligned; wgmma.mma_async.sync.aligned.m64n64k32.f16.e4m3.e4m3 {%r20, %r21, " \
+    "%r22, %r23, %r24, %r25, %r26, %r27, %r28, %r29, %r30, %r31, %r32, %r33, %r34, %r35}, %x4, "   \
+    "%x5, 0, 1, 1; wgmma.commit_group.sync.aligned; wgmma.wait_group.sync.aligned 0;\n"
+/* The second's own rows lie at 4096. */
+#define OWN_ROWS                                                                                   \
+    "st.shared.v4.u32 [%r10+2048], {%r9, %r9, %r9, %r9}; mov.b64 %x4, 0x0000000800400100; "        \
+    "fence.proxy.async; bar.sync 2, 128;\n"
+#define TELL "bar.sync 1, 128; mov.u32 %r9, 1; @%p9 st.volatile.shared.u32 [s+8000], %r9;\n"
+/* Then the tile is written anew: the second's part of it, which it tells by a 2; and the first's.
+ */
+#define WRITE                                                                                      \
+    "mov.u32 %r9, 0; @!%p6 st.shared.v4.u32 [%r10], {%r9, %r9, %r9, %r9}; fence.proxy.async; "     \
+    "bar.sync 2, 128; mov.u32 %r9, 2;\n"
+#define WRITE_REST                                                                                 \
+    "mov.u32 %r9, 0; @%p9 st.shared.v4.u32 [s+2048], {%r9, %r9, %r9, %r9}; fence.proxy.async; "    \
+    "bar.sync 1, 128;\n"
+#define TELL_BACK "@%p6 st.volatile.shared.u32 [s+8000], %r9;\n"
+#define BE_TOLD_BACK                                                                               \
+    "Q: ld.volatile.shared.u32 %r9, [s+8000]; setp.ne.u32 %p8, %r9, 2; @%p8 bra Q;\n"
+#define BE_TOLD "P: ld.volatile.shared.u32 %r9, [s+8000]; setp.eq.u32 %p8, %r9, 0; @%p8 bra P;\n"
 
 /* clang-format off */
 static const fault_case cases[] = {
@@ -74,6 +105,14 @@ static const fault_case cases[] = {
      ADDRESS FILL "fence.proxy.async; bar.sync 0;\n" WGMMA "bar.sync 0;\n" FILL "wgmma.wait_group.sync.aligned 0;", 17, 0, 2, "race",
      "write of 16 bytes at shared offset 1024 races with a read at line 14 by wgmma of warp 2 of CTA 0 (no barrier between)",
      ADDRESS FILL "fence.proxy.async; bar.sync 0;\n" WGMMA "wgmma.wait_group.sync.aligned 0; bar.sync 0;\n" FILL},
+    {"a warpgroup multiplies what another one filled, and has multiplied itself", 256, 1, 0,
+     TWO_GROUPS MULTIPLY TELL "ret;\nSECOND: " OWN_ROWS BE_TOLD MULTIPLY, 18, 0, 4, "race",
+     "wgmma's read of 1024 bytes at shared offset 2064 races with a write at line 12 by warp 0 of CTA 0 (no barrier between)",
+     TWO_GROUPS MULTIPLY TELL "bar.sync 0;\nret;\nSECOND: " OWN_ROWS "bar.sync 0;\n" MULTIPLY},
+    {"a warpgroup multiplies again what another one has written since", 256, 1, 0,
+     TWO_GROUPS MULTIPLY TELL "bar.sync 0;\n" WRITE_REST BE_TOLD_BACK MULTIPLY "ret;\nSECOND: bar.sync 0;\n" WRITE TELL_BACK, 18, 0, 0, "race",
+     "wgmma's read of 1024 bytes at shared offset 2064 races with a write at line 21 by warp 4 of CTA 0 (no barrier between)",
+     TWO_GROUPS MULTIPLY TELL "bar.sync 0;\n" WRITE_REST "bar.sync 3;\n" MULTIPLY "ret;\nSECOND: bar.sync 0;\n" WRITE "bar.sync 3;\n"},
     {"a warp reads what another arrived with at an mbarrier", 64, 1, 0,
      MBARRIERS "@%p1 st.shared.u32 [%r5], %r0;\nbar.warp.sync -1;\n@%p9 mbarrier.arrive.shared::cta.b64 _, [s+8000];\n@%p2 ld.shared.u32 %r9, [%r5];\n" WAIT("W", "8000"), 11, 0, 0, "race",
      "write of 4 bytes at shared offset 0 races with a read at line 14 by warp 1 of CTA 0 (no barrier between)",
