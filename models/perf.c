@@ -181,13 +181,15 @@ static double meeting_trips(const perf_work *work)
     return share_of(work) > 1 ? SHARE_LATENCIES : work->clears ? MEETING_TRIPS : 0;
 }
 
-/* Nanoseconds for `bytes` through the busiest SM's port: its width, or what is in flight over the
- * latency. */
+/* Nanoseconds for `bytes` through the busiest SM's port: its width, or one latency for each time
+ * that what it keeps in flight has come. The first of these runs from the first request to the
+ * first byte, which FILL_LATENCIES counts: an SM that asks for all of its bytes at once waits no
+ * second time. */
 static double port_ns(const placement *p, double bytes, double latency_ns)
 {
-    double rate = fmin(PORT_BYTES_PER_CLK * p->clk, p->inflight / latency_ns);
+    double own = bytes * p->busiest;
 
-    return bytes * p->busiest / rate;
+    return fmax(own / (PORT_BYTES_PER_CLK * p->clk), fmax(0, own / p->inflight - 1) * latency_ns);
 }
 
 /* Clocks of the tensor pipe for all kinds by one way of multiplying. */

@@ -54,12 +54,13 @@ START_TEST(a_term_is_its_work_over_its_rate)
     /* 4e9 / (78 x 4 x 1.98), and a wavefront a clock: 1e9 / (78 x 1.98) */
     ck_assert_double_eq_tol(a.term_ns[PERF_ISSUE], 6475006.5, 10);
     ck_assert_double_eq_tol(a.term_ns[PERF_SHARED], 6475006.5, 10);
-    /* the chip: 1e10 / (6144 x 1.98); a port: 1e10 / 78 through 16 KiB in flight every 270 ns */
-    ck_assert_double_eq_tol(a.term_ns[PERF_L2], 1e10 / 78 / (16384 / 270.0), 10);
+    /* the chip: 1e10 / (6144 x 1.98); a port: 1e10 / 78 through 16 KiB in flight every 270 ns, the
+     * first of them while the pipeline fills */
+    ck_assert_double_eq_tol(a.term_ns[PERF_L2], 1e10 / 78 / (16384 / 270.0) - 270, 1);
     ck_assert_double_ge(a.term_ns[PERF_L2], 1e10 / (6144 * 1.98));
     /* a port: 16 KiB in flight every 600 ns, with the rereads that miss */
     double misses = 0.15 * (1 - 60 * 1048576 / 4e9) * 6e9;
-    ck_assert_double_eq_tol(a.term_ns[PERF_DRAM], (4e9 + misses) / 78 / (16384 / 600.0), 10);
+    ck_assert_double_eq_tol(a.term_ns[PERF_DRAM], (4e9 + misses) / 78 / (16384 / 600.0) - 600, 1);
     /* 1000 ns, and 1.5 latencies of 600 ns in one round */
     ck_assert_double_eq_tol(a.term_ns[PERF_LAUNCH], 1900, 1e-9);
     ck_assert_int_eq(a.bound, PERF_TENSOR);
@@ -136,6 +137,25 @@ START_TEST(a_tiny_grid_does_not_reach_the_whole_bandwidth)
     perf_answer many = perf_fixture_predict(&g, &work);
     ck_assert_double_gt(work.dram_bytes / many.ns, 0.75 * 4000);
     ck_assert_int_eq(many.bound, PERF_DRAM);
+}
+END_TEST
+
+/* 78 x 8 CTAs of 256 threads hold 64 KiB of each SM's loads in flight: what they ask for at once
+ * comes after one latency, which the launch's term has, at DRAM's rate; each further 64 KiB comes
+ * no sooner than a latency later. */
+START_TEST(what_is_asked_for_at_once_waits_one_latency)
+{
+    gpu g = perf_fixture_gpu("h20");
+    perf_work work = {.ctas = 78 * 8, .threads = 256, .registers = 32, .stages = 1};
+
+    work.l2_bytes = work.dram_bytes = 78 * 65536;
+    perf_answer a = perf_fixture_predict(&g, &work);
+    ck_assert_double_eq_tol(a.term_ns[PERF_DRAM], 78 * 65536 / (0.92 * 4000), 1e-6);
+    ck_assert_double_eq_tol(a.term_ns[PERF_LAUNCH], 1900, 1e-9);
+
+    work.ctas = 78; /* 8 KiB in flight: seven latencies after the first */
+    a = perf_fixture_predict(&g, &work);
+    ck_assert_double_eq_tol(a.term_ns[PERF_DRAM], 7 * 600, 1e-6);
 }
 END_TEST
 
@@ -364,6 +384,7 @@ int main(void)
     tcase_add_loop_test(tests, a_known_kernel_has_its_bound, 0, sizeof kernels / sizeof kernels[0]);
     tcase_add_test(tests, fp8_mma_sync_on_hopper_runs_as_f16);
     tcase_add_test(tests, a_tiny_grid_does_not_reach_the_whole_bandwidth);
+    tcase_add_test(tests, what_is_asked_for_at_once_waits_one_latency);
     tcase_add_test(tests, ctas_that_meet_pay_for_it);
     tcase_add_test(tests, a_tail_wave_costs_a_wave);
     tcase_add_loop_test(tests, occupancy_follows_the_scarcest_resource, 0,
