@@ -111,6 +111,25 @@ __device__ __forceinline__ u32 e4m3x4_from(float a, float b, float c, float d)
 #endif
 }
 
+// Two e4m3 codes as floats; NaN stays NaN.
+__device__ __forceinline__ void e4m3x2_to(u32 codes, float &low, float &high)
+{
+#if __CUDA_ARCH__ >= 890
+    asm("{\n.reg .b32 pair;\n.reg .b16 low, high;\ncvt.rn.f16x2.e4m3x2 pair, %2;\n"
+        "mov.b32 {low, high}, pair;\ncvt.f32.f16 %0, low;\ncvt.f32.f16 %1, high;\n}"
+        : "=f"(low), "=f"(high)
+        : "h"(u16(codes)));
+#else
+    // A float of the code's bits is 2^-120 of it, subnormal where the code is.
+    const float scale = __uint_as_float(247u << 23);
+    const u32 a = codes & 0x7fu, b = codes >> 8 & 0x7fu;
+    low = a == 0x7fu ? __uint_as_float(0x7fffffffu)
+                     : __uint_as_float(a << 20 | (codes & 0x80u) << 24) * scale;
+    high = b == 0x7fu ? __uint_as_float(0x7fffffffu)
+                      : __uint_as_float(b << 20 | (codes & 0x8000u) << 16) * scale;
+#endif
+}
+
 // Element i of elements that lie in words.
 template <typename T> __device__ __forceinline__ float word_float(const u32 *word, int i);
 template <> __device__ __forceinline__ float word_float<float>(const u32 *word, int i)

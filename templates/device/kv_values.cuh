@@ -5,33 +5,34 @@
 // Four e4m3 codes; NaN stays NaN.
 __device__ __forceinline__ void e4m3x4_to(u32 word, float (&x)[4])
 {
-#if __CUDA_ARCH__ >= 890
-#pragma unroll
-    for (int i = 0; i < 2; i++) {
-        u32 pair;
-        asm("cvt.rn.f16x2.e4m3x2 %0, %1;" : "=r"(pair) : "h"(u16(word >> (16 * i))));
-        x[2 * i] = to_float(f16{u16(pair)});
-        x[2 * i + 1] = to_float(f16{u16(pair >> 16)});
-    }
-#else
-#pragma unroll
-    for (int i = 0; i < 4; i++) {
-        const u32 code = word >> (8 * i), magnitude = code & 0x7fu;
-        // A float of the code's bits is 2^-120 of it, subnormal where the code is.
-        const float value = __uint_as_float(magnitude << 20) * __uint_as_float(247u << 23);
-        x[i] = __uint_as_float(magnitude == 0x7fu ? 0x7fffffffu
-                                                  : __float_as_uint(value) | (code & 0x80u) << 24);
-    }
-#endif
+    e4m3x2_to(word, x[0], x[1]);
+    e4m3x2_to(word >> 16, x[2], x[3]);
 }
 
-// Eight e2m1 codes: a float of a code's bits is 2^-126 of it.
-__device__ __forceinline__ void e2m1x8_to(u32 word, float (&x)[8])
+// Four e2m1 codes, the lowest nibbles, as pairs of bf16: the bytes of their magnitudes are looked
+// up. `magnitudes`: without the bits of signs.
+__device__ __forceinline__ void e2m1x4_to(u32 codes, u32 magnitudes, u32 (&pair)[2])
 {
+    u32 high, low, sign;
+    asm("prmt.b32 %0, 0x3f3f3f00, 0x40404040, %1;" : "=r"(high) : "r"(magnitudes));
+    asm("prmt.b32 %0, 0xc0800000, 0xc0804000, %1;" : "=r"(low) : "r"(magnitudes));
+    // A selector's highest bit, the sign's here, asks for copies of the byte's: 0xff, else 0x80.
+    asm("prmt.b32 %0, 0x80808080, 0x80808080, %1;" : "=r"(sign) : "r"(codes));
+    asm("lop3.b32 %0, %1, 0x80808080, %2, 0xea;" : "=r"(high) : "r"(sign << 1), "r"(high));
+    pair[0] = bytes_of<0x5140>(low, high);
+    pair[1] = bytes_of<0x7362>(low, high);
+}
+
+// Eight e2m1 codes times a scale, which is a bf16, twice: exact but at the ends of bf16's range.
+__device__ __forceinline__ void e2m1x8_scaled(u32 word, u32 scale, u32 (&pair)[4])
+{
+    const u32 magnitudes = word & 0x77777777u;
+    u32 four[2];
 #pragma unroll
-    for (int i = 0; i < 8; i++) {
-        const u32 code = word >> (4 * i);
-        x[i] = __uint_as_float((code & 7u) << 22 | (code & 8u) << 28) * __uint_as_float(253u << 23);
+    for (int i = 0; i < 2; i++) {
+        e2m1x4_to(word >> 16 * i, magnitudes >> 16 * i, four);
+        pair[2 * i] = scale_pair(four[0], scale);
+        pair[2 * i + 1] = scale_pair(four[1], scale);
     }
 }
 
@@ -55,6 +56,30 @@ template <int Kind, int Align> __device__ __forceinline__ float scale_load(const
         float x[4];
         e4m3x4_to(*from & 0x7fu, x);
         return x[0];
+    }
+}
+
+// Of each X neighbouring lanes, lane i gives word group j to lane j's place i: rows become columns.
+// The whole warp takes part; doing it twice undoes it.
+template <int X, int Words> __device__ __forceinline__ void lanes_transpose(u32 (&word)[X][Words])
+{
+    const i32 lane = i32(threadIdx.x);
+#pragma unroll
+    for (int step = 1; step < X; step *= 2) {
+        const bool upper = (lane & step) != 0;
+#pragma unroll
+        for (int a = 0; a < X; a++) {
+            if ((a & step) != 0) {
+                continue;
+            }
+#pragma unroll
+            for (int w = 0; w < Words; w++) {
+                const u32 sent = upper ? word[a][w] : word[a + step][w];
+                const u32 got = __shfl_xor_sync(0xffffffffu, sent, step);
+                word[a][w] = upper ? got : word[a][w];
+                word[a + step][w] = upper ? word[a + step][w] : got;
+            }
+        }
     }
 }
 

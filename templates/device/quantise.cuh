@@ -4,44 +4,11 @@
 // The scale rules are hone_scale_rule's; amax is taken over the finite elements. Codes and scales
 // are those of core/numfmt.h, byte for byte.
 #pragma once
-#include "device/formats.cuh"
+#include "device/pairs.cuh"
 #include "device/vector.cuh"
 #include "device/warp.cuh"
 
 constexpr u32 kInfinityBits = 0x7f800000u;
-
-// The larger magnitudes of two pairs, half by half, under some sign; NaN is the largest.
-template <typename T> __device__ __forceinline__ u32 larger_pair(u32 a, u32 b)
-{
-    u32 larger;
-#if __CUDA_ARCH__ >= 860
-    if constexpr (is_same<T, bf16>) {
-        asm("max.NaN.xorsign.abs.bf16x2 %0, %1, %2;" : "=r"(larger) : "r"(a), "r"(b));
-    } else {
-        asm("max.NaN.xorsign.abs.f16x2 %0, %1, %2;" : "=r"(larger) : "r"(a), "r"(b));
-    }
-#else
-    a &= 0x7fff7fffu, b &= 0x7fff7fffu;
-    if constexpr (is_same<T, bf16>) {
-        asm("max.NaN.bf16x2 %0, %1, %2;" : "=r"(larger) : "r"(a), "r"(b));
-    } else {
-        asm("max.NaN.f16x2 %0, %1, %2;" : "=r"(larger) : "r"(a), "r"(b));
-    }
-#endif
-    return larger;
-}
-
-// x * scale, exact but for underflow, of a pair of bf16; `scale` is a power of two, twice.
-__device__ __forceinline__ u32 scale_pair(u32 x, u32 scale)
-{
-    u32 y;
-#if __CUDA_ARCH__ >= 900
-    asm("mul.bf16x2 %0, %1, %2;" : "=r"(y) : "r"(x), "r"(scale));
-#else
-    asm("fma.rn.bf16x2 %0, %1, %2, %3;" : "=r"(y) : "r"(x), "r"(scale), "r"(0x80008000u));
-#endif
-    return y;
-}
 
 // Bits of the largest magnitude, which order as the magnitudes do; NaN and infinity are the
 // largest.
@@ -136,6 +103,14 @@ template <bool Short> __device__ __forceinline__ float divide(float x, float min
         q = fmaf(fmaf(q, minus_s, x), inverse, q);
     }
     return copysignf(q, x); // -0 stays
+}
+
+// The same for a short x, of which -x and -1/s are given: a remainder of the other sign lets -0
+// stay without more.
+__device__ __forceinline__ float divide_minus(float minus_x, float s, float minus_inverse)
+{
+    const float q = minus_x * minus_inverse;
+    return fmaf(fmaf(q, s, minus_x), minus_inverse, q);
 }
 
 // y = fl32(x / s), NaN for an infinite x. By a power of two the product with 1/s is the same

@@ -33,30 +33,25 @@ template <Config C> struct Work {
                   "pieces: a token has a thread for each piece of its tail");
 };
 
-template <int Align>
-__device__ __forceinline__ void store_eight(u8 *to, const float (&x)[8], float s)
+// Eight e4m3 codes times a scale, rounded once.
+__device__ __forceinline__ void e4m3x8_scaled(const u32 (&word)[2], float scale, u32 (&pair)[4])
 {
-    u32 pair[4];
+    float x[4];
 #pragma unroll
-    for (int i = 0; i < 4; i++) {
-        pair[i] = bf16x2_from(x[2 * i] * s, x[2 * i + 1] * s);
+    for (int w = 0; w < 2; w++) {
+        e4m3x4_to(word[w], x);
+        pair[2 * w] = bf16x2_from(x[0] * scale, x[1] * scale);
+        pair[2 * w + 1] = bf16x2_from(x[2] * scale, x[3] * scale);
     }
-    copy_bytes<16, Align>(to, pair);
 }
 
-template <int Words> __device__ __forceinline__ void decode(const u32 (&word)[Words], float (&x)[8])
+template <int Words>
+__device__ __forceinline__ void scaled(const u32 (&word)[Words], float scale, u32 (&pair)[4])
 {
-    if constexpr (Words == 1) {
-        e2m1x8_to(word[0], x);
+    if constexpr (Words == 1) { // scales of e2m1 are bf16 too
+        e2m1x8_scaled(word[0], half_twice<1>(__float_as_uint(scale)), pair);
     } else {
-        float low[4], high[4];
-        e4m3x4_to(word[0], low);
-        e4m3x4_to(word[1], high);
-#pragma unroll
-        for (int i = 0; i < 4; i++) {
-            x[i] = low[i];
-            x[i + 4] = high[i];
-        }
+        e4m3x8_scaled(word, scale, pair);
     }
 }
 
@@ -107,21 +102,20 @@ __global__ void __launch_bounds__(C.tokens *Work<C>::kThreads)
     u8 *const to = out + row * (C.dims + C.tail) * 2;
 #pragma unroll
     for (int r = 0; r < C.pieces; r++) {
-        float x[8];
-        decode(word[r], x);
-        store_eight<C.align>(to + (r * W::kThreads + thread) * 16, x, scale[r]);
+        u32 pair[4];
+        scaled(word[r], scale[r], pair);
+        copy_bytes<16, C.align>(to + (r * W::kThreads + thread) * 16, pair);
     }
     if (thread < W::kTailPieces) {
         u32 pair[4] = {};
         u8 *const tail = to + C.dims * 2 + thread * 16;
         if constexpr (C.tail_e4m3) {
             u32 codes[2] = {};
-            float x[8];
             if (live) {
                 copy_bytes<8, C.align>(codes, data + tail_at + thread * 8);
             }
-            decode(codes, x);
-            store_eight<C.align>(tail, x, 1.0f);
+            e4m3x8_scaled(codes, 1.0f, pair);
+            copy_bytes<16, C.align>(tail, pair);
         } else {
             if (live) {
                 copy_bytes<16, C.align>(pair, data + tail_at + thread * 16);

@@ -26,18 +26,18 @@ template <Config C> struct Work {
 template <Config C>
 __global__ void __launch_bounds__(C.tokens *Work<C>::kThreads)
     kv_quant_copy(const u8 *__restrict__ x, const i64 *__restrict__ slots, u8 *__restrict__ cache,
-                  u64 *__restrict__ dropped, i64 tokens, i64 pages, i64 page_stride, i32 page_shift)
+                  u64 *__restrict__ dropped, i32 tokens, i64 pages, i64 page_stride, i32 page_shift)
 {
     using W = Work<C>;
     const i32 thread = i32(threadIdx.x % W::kThreads);
-    const i64 token = i64(blockIdx.x) * C.tokens + threadIdx.x / W::kThreads;
-    const auto [page, within] =
+    const i32 token = i32(blockIdx.x * C.tokens + threadIdx.x / W::kThreads);
+    const auto [page, within, live] =
         place_of(cache, slots, token, tokens, pages, page_stride, page_shift, thread == 0, dropped);
-    if (page == nullptr) {
+    if (!live) {
         return;
     }
-    const u8 *from = x + token * W::kBytes + thread * 16;
-    u8 *to = page + within * W::kBytes + thread * 16;
+    const u8 *from = x + u64(u32(token)) * W::kBytes + thread * 16;
+    u8 *to = page + u32(within * W::kBytes + thread * 16);
     uint4 piece[C.pieces];
 #pragma unroll
     for (int r = 0; r < C.pieces; r++) {

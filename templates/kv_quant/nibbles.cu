@@ -9,6 +9,7 @@
 #include "device/e2m1_codes.cuh"
 #include "device/kv_page.cuh"
 #include "device/kv_pieces.cuh"
+#include "device/quantise.cuh"
 
 struct Config {
     int dims, tile, tail; // elements that are quantised, that share a scale, that become e4m3
@@ -22,112 +23,183 @@ struct Config {
 enum Rule : int { POW2_TINY = 5, E4M3_NEAR = 6, E4M3_UP = 7 };
 
 template <Config C> struct Work {
-    static constexpr int kPiece = 8;
-    static constexpr int kLanes = C.tile / kPiece; // of a tile
-    static constexpr int kBlock = kLanes > C.pieces ? kLanes : C.pieces;
-    static constexpr int kThreads = C.dims / (kPiece * C.pieces); // of a token
-    static constexpr int kStride = kBlock * kPiece;               // between a lane's pieces
-    static constexpr int kTailPieces = C.tail / kPiece;
+    static constexpr int kLanes = C.tile / 8;                // of a tile
+    static constexpr int kThreads = C.dims / (8 * C.pieces); // of a token
+    static constexpr int kTailPieces = C.tail / 8;
     static constexpr bool kPow2 = C.rule == POW2_AMAX || C.rule == POW2_TINY;
-    using Part = RowPart<kPiece, C.pieces>;
+    static constexpr int kMaxima = RowPart<C.pieces>::kMaxima;
+    using Part = RowPart<C.pieces>;
 
     static_assert(kPow2 || C.rule == E4M3_NEAR || C.rule == E4M3_UP, "a rule for scales of e2m1");
-    static_assert(kLanes >= 1 && kBlock <= 32 && is_pow2(kBlock), "pieces: a tile fits a warp");
-    static_assert(kThreads * kPiece * C.pieces == C.dims && kThreads % kBlock == 0,
-                  "pieces: a row is whole blocks of them");
+    static_assert(kThreads * 8 * C.pieces == C.dims && kThreads % Run<1>::kLanes == 0 &&
+                      kThreads % kLanes == 0,
+                  "pieces: a row is whole runs of them");
     static_assert(C.tokens * kThreads % 32 == 0 && C.tokens * kThreads <= 1024,
                   "tokens: whole warps, at most 1024 threads");
     static_assert(kTailPieces <= kThreads,
                   "pieces: a token has a thread for each piece of its tail");
-};
 
-// A scale as the cache holds it, and what elements are multiplied by to be twice their quotient,
-// which is what e2m1_codes.cuh takes: a pair of the same bf16, or a float's bits.
-struct TileScale {
-    u32 code, twice;
+    // What the pieces of a lane become: codes, and their tiles' scales.
+    struct Made {
+        u32 code[C.pieces][1], scale[C.pieces];
+    };
 };
 
 // The power of two from amax / 6 on: 6 is 1.5 * 2^2, so that a mantissa up to 0.5 stays in its
-// binade. The floors of amax are 1e-4, or 6 * 2^-126. `amax` is a float's bits.
-template <int Rule> __device__ __forceinline__ TileScale pow2_scale(u32 amax)
+// binade. The floors of amax are 1e-4, or 6 * 2^-126. Of two tiles at once: bf16 of the amaxima
+// become bf16 of the scales and of their inverses.
+template <int Rule> __device__ __forceinline__ void pow2_scales(u32 amax, u32 &scale, u32 &inverse)
 {
-    constexpr u32 kFloor = Rule == POW2_AMAX ? 0x38d1b717u : 0x01c00000u;
-    const u32 code = ((max(amax, kFloor) + 0x3fffffu) >> 23) - 2;
-    return {code, pow2_pair(255 - code)};
+    constexpr u32 kFloor = Rule == POW2_AMAX ? 0x38d138d1u : 0x01c001c0u;
+    const u32 above = (larger_pair<bf16>(amax, kFloor) + 0x003f003fu) & 0xff80ff80u; // four times
+    scale = above - 0x01000100u;
+    inverse = 0x80008000u - above;
 }
 
-// An e4m3 code that is no NaN, as a float: one of the code's bits is 2^-120 of it, subnormal where
-// the code is.
-__device__ __forceinline__ float e4m3_float(u32 code)
-{
-    return __uint_as_float(code << 20) * __uint_as_float(247u << 23);
-}
-
-// e4m3 of amax / 6 within [2^-9, 448]: the nearest, or the least that is not below. amax is a bf16,
-// so that the product with a rounded sixth lies on the same side of every code and tie.
-template <int Rule> __device__ __forceinline__ TileScale e4m3_scale(u32 amax)
-{
-    const float s = fminf(fmaxf(__uint_as_float(amax) * 0.166666672f, 0.001953125f), 448.0f);
-    u32 code = e4m3x2_from(s, 0.0f) & 0xffu;
-    if (Rule == E4M3_UP && e4m3_float(code) < s) {
-        code++;
-    }
-    float inverse;
-    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(inverse) : "f"(e4m3_float(code)));
-    return {code, __float_as_uint(inverse) + (1u << 23)};
-}
-
-// NaN and infinities among what a lane read are rare, and counted one by one.
-template <int Pieces>
-__device__ __forceinline__ void count_specials(RowPart<8, Pieces> &part, u64 *nonfinite)
-{
-    const u32 count = part.replace_specials(kNan);
-    if (count > 0) {
-        atomicAdd(nonfinite, u64(count));
-    }
-}
-
-// A piece's eight codes.
 template <Config C>
-__device__ __forceinline__ u32 encode(const typename Work<C>::Part &in, int r, u32 twice)
+__device__ __forceinline__ void encode_pow2(const typename Work<C>::Part &in,
+                                            const u32 (&maxima)[Work<C>::kMaxima],
+                                            typename Work<C>::Made &out)
 {
-    u32 y[4];
 #pragma unroll
-    for (int i = 0; i < 4; i++) {
-        const u32 pair = in.pair[r][i];
-        if constexpr (Work<C>::kPow2) {
-            y[i] = times_pair(pair, twice);
-        } else {
-            const float s = __uint_as_float(twice);
-            asm("cvt.rn.f16x2.f32 %0, %1, %2;"
-                : "=r"(y[i])
-                : "f"(high_float(pair) * s), "f"(low_float(pair) * s));
+    for (int m = 0; m < Work<C>::kMaxima; m++) {
+        u32 scale, inverse;
+        pow2_scales<C.rule>(maxima[m], scale, inverse);
+        const u32 two = inverse + 0x00800080u;
+#pragma unroll
+        for (int h = 0; h < 2 && 2 * m + h < C.pieces; h++) {
+            const int r = 2 * m + h;
+            const u32 by_two = h == 0 ? half_twice<0>(two) : half_twice<1>(two);
+            const u32 by_one = h == 0 ? half_twice<0>(inverse) : half_twice<1>(inverse);
+            u32 pair[4];
+#pragma unroll
+            for (int i = 0; i < 4; i++) {
+                pair[i] = e2m1_pair<BrainPairs>(in.pair[r][i] & kMagnitudes, by_two, by_one);
+            }
+            out.code[r][0] = e2m1x8_join(pair, in.pair[r]);
+            out.scale[r] = (h == 0 ? scale << 16 : scale) >> 23;
         }
     }
-    // By the ceiling of a power of two no quotient is above 6.
-    return Work<C>::kPow2 ? e2m1x8_from<BrainPairs, false>(y) : e2m1x8_from<HalfPairs, true>(y);
 }
 
-// A piece's codes and its tile's scale; NaN and zeros when the tile has a NaN or an infinity.
-template <Config C>
-__device__ __forceinline__ u32 encode_tile(const typename Work<C>::Part &in, int r, u32 amax,
-                                           u32 &scale)
+// e4m3 of amax / 6 within [2^-9, 448] of two tiles: the nearest, or the least that is not below;
+// and their inverses. amax is a bf16, so that the product with a rounded sixth lies on the same
+// side of every code and tie; if it is no code it is 2^-8 of itself or more from one, so that the
+// least one above is the nearest to nearly half a step more.
+template <int Rule> __device__ __forceinline__ u32 e4m3_scales(u32 amax, float (&inverse)[2])
 {
-    constexpr bool kPow2 = Work<C>::kPow2;
-    const bool spoiled = amax >= 0x7f800000u;
-    TileScale s;
-    if constexpr (kPow2) {
-        s = pow2_scale<C.rule>(amax);
-    } else {
-        s = e4m3_scale<C.rule>(amax);
+    constexpr float kSixth = 0.166666672f;
+    const u32 floored = larger_pair<bf16>(amax, 0x3c403c40u); // 6 * 2^-9
+    float s[2] = {low_float(floored) * kSixth, high_float(floored) * kSixth};
+    if constexpr (Rule == E4M3_UP) {
+#pragma unroll
+        for (int h = 0; h < 2; h++) { // all but half of a last place more, of subnormals in the sum
+            s[h] = fmaxf(__uint_as_float(__float_as_uint(s[h]) + 0x7f000u),
+                         s[h] + __uint_as_float(0x3a7f0000u));
+        }
     }
-    scale = spoiled ? (kPow2 ? 0xffu : 0x7fu) : s.code;
-    return spoiled ? 0 : encode<C>(in, r, s.twice);
+    const u32 codes = e4m3x2_from(s[0], s[1]);
+    e4m3x2_to(codes, s[0], s[1]);
+#pragma unroll
+    for (int h = 0; h < 2; h++) {
+        asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(inverse[h]) : "f"(s[h]));
+    }
+    return codes;
+}
+
+template <Config C>
+__device__ __forceinline__ void encode_e4m3(const typename Work<C>::Part &in,
+                                            const u32 (&maxima)[Work<C>::kMaxima],
+                                            typename Work<C>::Made &out)
+{
+#pragma unroll
+    for (int m = 0; m < Work<C>::kMaxima; m++) {
+        float inverse[2];
+        const u32 codes = e4m3_scales<C.rule>(maxima[m], inverse);
+#pragma unroll
+        for (int h = 0; h < 2 && 2 * m + h < C.pieces; h++) {
+            const int r = 2 * m + h;
+            u32 pair[4];
+#pragma unroll
+            for (int i = 0; i < 4; i++) {
+                const u32 x = in.pair[r][i];
+                u32 y;
+                asm("cvt.rn.f16x2.f32 %0, %1, %2;"
+                    : "=r"(y)
+                    : "f"(high_float(x) * inverse[h]), "f"(low_float(x) * inverse[h]));
+                pair[i] = e2m1_pair<HalfPairs>(y & kMagnitudes, 0x40004000u, 0x3c003c00u);
+            }
+            out.code[r][0] = e2m1x8_join(pair, in.pair[r]);
+            out.scale[r] = h == 0 ? codes & 0xffu : codes >> 8;
+        }
+    }
+}
+
+// Whether a tile's largest element needs care: NaN, infinity, and for scales of e4m3 what may be 7
+// times the scale or more: above 6 * 448 it is the largest, and up to 2.5 * 2^-9 nearest to a
+// number of few bits.
+template <Config C> __device__ __forceinline__ bool is_odd(const u32 (&maxima)[Work<C>::kMaxima])
+{
+    u32 any = 0;
+#pragma unroll
+    for (int m = 0; m < Work<C>::kMaxima; m++) {
+        any |= maxima[m] + (Work<C>::kPow2 ? 0x00800080u : 0x3ad73ad7u);
+        if constexpr (C.rule == E4M3_NEAR) {
+            any |= ~(maxima[m] + 0x430f430fu);
+        }
+    }
+    return (any & 0x80008000u) != 0;
+}
+
+// Count NaN and infinities, and bring elements to 6 times their scale at most. Rare.
+template <Config C>
+__device__ __forceinline__ void limit(typename Work<C>::Part &in,
+                                      const u32 (&maxima)[Work<C>::kMaxima], bool counts,
+                                      u64 *nonfinite)
+{
+    const u32 count = in.replace_specials(0);
+    if (counts && count > 0) {
+        atomicAdd(nonfinite, u64(count));
+    }
+    if constexpr (!Work<C>::kPow2) {
+#pragma unroll
+        for (int r = 0; r < C.pieces; r++) {
+            float inverse[2], s[2];
+            e4m3x2_to(e4m3_scales<C.rule>(maxima[r / 2], inverse), s[0], s[1]);
+            const u32 six = __float_as_uint(6.0f * s[r % 2]) >> 16;
+#pragma unroll
+            for (int i = 0; i < 4; i++) {
+                const u32 x = in.pair[r][i], low = min(x & 0x7fffu, six),
+                          high = min(x >> 16 & 0x7fffu, six);
+                in.pair[r][i] = (x & ~kMagnitudes) | low | high << 16;
+            }
+        }
+    }
+}
+
+// A tile that has a NaN or an infinity is NaN.
+template <Config C>
+__device__ __forceinline__ void spoil(const u32 (&maxima)[Work<C>::kMaxima],
+                                      typename Work<C>::Made &out)
+{
+#pragma unroll
+    for (int r = 0; r < C.pieces; r++) {
+        if (piece_max(maxima, r) >= kInfinityBits) {
+            out.code[r][0] = 0;
+            out.scale[r] = Work<C>::kPow2 ? 0xffu : 0x7fu;
+        }
+    }
 }
 
 // Eight elements as e4m3 without a scale.
-template <int Align> __device__ __forceinline__ void store_plain(u8 *to, const RowPart<8, 1> &tail)
+template <int Align>
+__device__ __forceinline__ void store_plain(u8 *to, RowPart<1> tail, u64 *nonfinite)
 {
+    u32 largest[1];
+    tail.maxima(largest);
+    if (has_special(largest)) { // rare
+        atomicAdd(nonfinite, u64(tail.replace_specials(kNan)));
+    }
     float y[8];
     tail.floats(0, y);
     const u32 word[2] = {e4m3x4_from(y[0], y[1], y[2], y[3]), e4m3x4_from(y[4], y[5], y[6], y[7])};
@@ -138,58 +210,69 @@ template <int Align> __device__ __forceinline__ void store_plain(u8 *to, const R
 // scales_at + t * scales_row.
 template <Config C>
 __global__ void __launch_bounds__(C.tokens *Work<C>::kThreads)
-    kv_quant_nibbles(const bf16 *__restrict__ x, const i64 *__restrict__ slots,
+    kv_quant_nibbles(const u8 *__restrict__ x, const i64 *__restrict__ slots,
                      u8 *__restrict__ cache, u64 *__restrict__ dropped, u64 *__restrict__ nonfinite,
-                     i64 tokens, i64 pages, i64 page_stride, i32 page_shift, i32 row_bytes,
+                     i32 tokens, i64 pages, i64 page_stride, i32 page_shift, i32 row_bytes,
                      i32 tail_at, i32 scales_at, i32 scales_row)
 {
     using W = Work<C>;
-    const i32 thread = i32(threadIdx.x % W::kThreads);
-    const i32 lane = thread % W::kBlock, block = thread / W::kBlock * C.pieces * W::kStride;
-    const i64 token = i64(blockIdx.x) * C.tokens + threadIdx.x / W::kThreads;
-    const bf16 *row = x + token * (C.dims + C.tail);
-    const auto [page, within] =
+    constexpr int kRowAlign = C.align < 2 ? 2 : C.align;
+    const u32 thread = threadIdx.x % W::kThreads;
+    const i32 token = i32(blockIdx.x * C.tokens + threadIdx.x / W::kThreads);
+    // Lanes without a token take part in maxima and exchanges: with the last one's row.
+    const u8 *row = x + u64(u32(min(token, tokens - 1))) * ((C.dims + C.tail) * 2) + thread * 16;
+    typename W::Part in;
+    RowPart<1> rest;
+    in.template load<W::kThreads, kRowAlign>(row);
+    if (thread < W::kTailPieces) {
+        rest.template load<1, kRowAlign>(row + C.dims * 2);
+    }
+    const auto [page, within, live] =
         place_of(cache, slots, token, tokens, pages, page_stride, page_shift, thread == 0, dropped);
-    typename W::Part in = {};
-    RowPart<8, 1> tail = {};
-    if (page != nullptr) {
-        in.template load<C.align>(row + block + lane * W::kPiece, W::kStride);
-        if (thread < W::kTailPieces) {
-            tail.template load<C.align>(row + C.dims + thread * W::kPiece, 0);
-        }
-    }
-    u32 maxima[W::Part::kMaxima], code[C.pieces][1], scale[C.pieces];
+
+    u32 maxima[W::kMaxima];
+    typename W::Made made;
     in.maxima(maxima);
-    if (has_special(maxima)) {
-        count_specials(in, nonfinite);
-    }
-    if constexpr (C.tail > 0) {
-        u32 largest[1];
-        tail.maxima(largest);
-        if (has_special(largest)) {
-            count_specials(tail, nonfinite);
-        }
-    }
     lanes_larger<W::kLanes>(maxima);
+    const bool odd = is_odd<C>(maxima);
+    if (__builtin_expect(odd, 0)) {
+        limit<C>(in, maxima, live, nonfinite);
+    }
+    if constexpr (W::kPow2) {
+        encode_pow2<C>(in, maxima, made);
+    } else {
+        encode_e4m3<C>(in, maxima, made);
+    }
+    if (__builtin_expect(odd, 0)) {
+        spoil<C>(maxima, made);
+    }
+    Run<1> run[C.pieces];
 #pragma unroll
     for (int r = 0; r < C.pieces; r++) {
-        code[r][0] = encode_tile<C>(in, r, piece_max(maxima, r), scale[r]);
+        run[r] = Run<1>(made.code[r]);
     }
-    lanes_transpose(code);
-    if (page == nullptr) {
-        return; // only now: every lane has taken part in maxima and exchanges
+    if (!live) {
+        return; // only now: every lane has taken part
     }
-    u8 *const data = page + within * row_bytes;
-    u8 *const scales = page + scales_at + within * scales_row;
-    store_run<W::kBlock, C.align>(data + block / 2, lane, 0, code);
-    if (lane % W::kLanes == 0) {
+    const u32 data = within * row_bytes;
+    if (thread % Run<1>::kLanes == 0) {
 #pragma unroll
         for (int r = 0; r < C.pieces; r++) {
-            const i32 tile = (block + lane * W::kPiece + r * W::kStride) / C.tile;
-            scales[C.permuted ? 8 * (tile % 4) + tile / 4 : tile] = u8(scale[r]);
+            copy_bytes<16, C.align>(page + (data + thread * 4) + r * W::kThreads * 4, run[r].word);
+        }
+    }
+    if (thread % W::kLanes == 0) {
+        constexpr u32 kStep = W::kThreads / W::kLanes; // tiles between a lane's pieces
+        static_assert(!C.permuted || kStep % 4 == 0, "pieces: tiles that lie a word apart");
+        const u32 tile = thread / W::kLanes;
+        u8 *const to = page + u32(scales_at + within * scales_row +
+                                  i32(C.permuted ? 8 * (tile % 4) + tile / 4 : tile));
+#pragma unroll
+        for (int r = 0; r < C.pieces; r++) {
+            to[r * (C.permuted ? kStep / 4 : kStep)] = u8(made.scale[r]);
         }
     }
     if (thread < W::kTailPieces) {
-        store_plain<C.align>(page + tail_at + within * row_bytes + thread * 8, tail);
+        store_plain<C.align>(page + (data + tail_at + thread * 8), rest, nonfinite);
     }
 }

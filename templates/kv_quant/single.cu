@@ -18,11 +18,10 @@ struct Config {
 
 template <Config C> struct Work {
     static constexpr int kThreads = C.dims / (8 * C.pieces); // of a token
-    static constexpr int kExchange = least(C.pieces, 2);     // lanes that swap codes
-    using Part = RowPart<8, C.pieces>;
+    using Part = RowPart<C.pieces>;
 
-    static_assert(kThreads * 8 * C.pieces == C.dims && kThreads % kExchange == 0,
-                  "pieces: a row is whole lanes of them");
+    static_assert(kThreads * 8 * C.pieces == C.dims && kThreads % Run<2>::kLanes == 0,
+                  "pieces: a row is whole runs of them");
     static_assert(C.tokens * kThreads % 32 == 0 && C.tokens * kThreads <= 1024,
                   "tokens: whole warps, at most 1024 threads");
 };
@@ -38,72 +37,78 @@ __device__ __forceinline__ Divisor divisor_of(float s)
     return {s, __fdiv_rn(1.0f, s), s > 0.0f && s < __uint_as_float(kInfinityBits)};
 }
 
-// The codes of a piece whose largest magnitude is given: the quick division is divide_all's, where
-// no step of it can overflow or lose a remainder.
-__device__ __forceinline__ void encode(const float (&x)[8], float largest, const Divisor &d,
-                                       u32 (&word)[2])
+// The codes of pieces whose largest magnitude is given. The quick division is exact enough where no
+// step of it can overflow or lose a remainder: bf16 is short, and what one correction leaves lies
+// on fl32(x / s)'s side of every code's ties, whatever s is (tests/core/test_quantise.c).
+template <Config C>
+__device__ __forceinline__ void encode(const typename Work<C>::Part &in, float largest,
+                                       const Divisor &d, u32 (&code)[C.pieces][2])
 {
     const bool quick =
         d.s >= kSmallestDivisor && d.s <= 1.0f / kSmallestDivisor && largest * d.inverse < 1e30f;
-    float y[8];
-    if (quick) {
+    float x[8], y[8];
 #pragma unroll
-        for (int i = 0; i < 8; i++) {
-            y[i] = divide<false>(x[i], -d.s, d.inverse);
+    for (int r = 0; r < C.pieces; r++) {
+        if (quick) {
+            in.minus(r, x);
+#pragma unroll
+            for (int i = 0; i < 8; i++) {
+                y[i] = divide_minus(x[i], d.s, -d.inverse);
+            }
+        } else {
+            in.floats(r, x);
+#pragma unroll
+            for (int i = 0; i < 8; i++) {
+                y[i] = d.usable ? __fdiv_rn(x[i], d.s) : __uint_as_float(0x7fffffffu);
+            }
         }
-    } else {
-#pragma unroll
-        for (int i = 0; i < 8; i++) {
-            y[i] = __fdiv_rn(x[i], d.s);
-        }
-    }
-#pragma unroll
-    for (int w = 0; w < 2; w++) {
-        const u32 four = e4m3x4_from(y[4 * w], y[4 * w + 1], y[4 * w + 2], y[4 * w + 3]);
-        word[w] = d.usable ? four : 0x7f7f7f7fu;
+        code[r][0] = e4m3x4_from(y[0], y[1], y[2], y[3]);
+        code[r][1] = e4m3x4_from(y[4], y[5], y[6], y[7]);
     }
 }
 
 // Token t of a page is at t * dims.
 template <Config C>
 __global__ void __launch_bounds__(C.tokens *Work<C>::kThreads)
-    kv_quant_single(const bf16 *__restrict__ x, const i64 *__restrict__ slots,
-                    u8 *__restrict__ cache, u64 *__restrict__ dropped, u64 *__restrict__ nonfinite,
-                    const float *__restrict__ scale, i64 tokens, i64 pages, i64 page_stride,
+    kv_quant_single(const u8 *__restrict__ x, const i64 *__restrict__ slots, u8 *__restrict__ cache,
+                    u64 *__restrict__ dropped, u64 *__restrict__ nonfinite,
+                    const float *__restrict__ scale, i32 tokens, i64 pages, i64 page_stride,
                     i32 page_shift)
 {
     using W = Work<C>;
-    const i32 thread = i32(threadIdx.x % W::kThreads);
-    const i64 token = i64(blockIdx.x) * C.tokens + threadIdx.x / W::kThreads;
-    const auto [page, within] =
+    const u32 thread = threadIdx.x % W::kThreads;
+    const i32 token = i32(blockIdx.x * C.tokens + threadIdx.x / W::kThreads);
+    // Lanes without a token take part in exchanges: with the last one's row.
+    const u8 *row = x + u64(u32(min(token, tokens - 1))) * (C.dims * 2) + thread * 16;
+    typename W::Part in;
+    in.template load < W::kThreads, C.align<2 ? 2 : C.align>(row);
+    const auto [page, within, live] =
         place_of(cache, slots, token, tokens, pages, page_stride, page_shift, thread == 0, dropped);
     const Divisor d = divisor_of(*scale);
-    typename W::Part in = {};
-    if (page != nullptr) {
-        in.template load<C.align>(x + token * C.dims + thread * 8, W::kThreads * 8);
-    }
-    u32 maxima[W::Part::kMaxima], code[C.pieces / W::kExchange][W::kExchange][2];
+
+    u32 maxima[W::Part::kMaxima], code[C.pieces][2];
     in.maxima(maxima);
-    if (page != nullptr && (!d.usable || has_special(maxima))) {
+    join_maxima(maxima);
+    if (!d.usable || has_special(maxima)) { // rare
         const u32 count = d.usable ? in.replace_specials(kNan) : u32(C.pieces * 8);
-        atomicAdd(nonfinite, u64(count));
+        if (live) {
+            atomicAdd(nonfinite, u64(count));
+        }
     }
+    encode<C>(in, __uint_as_float(maxima[0] << 16), d, code);
+    Run<2> run[C.pieces];
 #pragma unroll
     for (int r = 0; r < C.pieces; r++) {
-        float value[8];
-        in.floats(r, value);
-        encode(value, __uint_as_float(piece_max(maxima, r)), d,
-               code[r / W::kExchange][r % W::kExchange]);
+        run[r] = Run<2>(code[r]);
     }
+    if (!live) {
+        return; // only now: every lane has taken part
+    }
+    if (thread % Run<2>::kLanes == 0) {
+        u8 *const data = page + u32(within * C.dims + thread * 8);
 #pragma unroll
-    for (int i = 0; i < C.pieces / W::kExchange; i++) {
-        lanes_transpose(code[i]);
-    }
-    if (page == nullptr) {
-        return; // only now: every lane has taken part in exchanges
-    }
-#pragma unroll
-    for (int i = 0; i < C.pieces / W::kExchange; i++) {
-        store_run<W::kThreads, C.align>(page + within * C.dims, thread, i * W::kExchange, code[i]);
+        for (int r = 0; r < C.pieces; r++) {
+            copy_bytes<16, C.align>(data + r * W::kThreads * 8, run[r].word);
+        }
     }
 }

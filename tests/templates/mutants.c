@@ -45,7 +45,7 @@
 #define KV          "kv_quant/tokens"
 #define KV_CU       "kv_quant/tokens.cu"
 #define KV_PAGE     "device/kv_page.cuh"
-#define KV_TILE     "piece=8 pieces=2 tokens_cta=4"
+#define KV_TILE     "pieces=2 tokens_cta=4"
 #define FP4         "kv_quant/nibbles"
 #define FP4_CU      "kv_quant/nibbles.cu"
 #define FP4_TILE    "pieces=4 tokens_cta=4"
@@ -212,22 +212,27 @@ const mutant mutants[] = {
      "groups = i32(sizes[i] - done < 4 ? sizes[i] - done : 4);", "groups = 4;",
      "scale_pack:rows=132,groups=70,experts=9,gran_k=32",
      "vec=4 threads=64 tile_rows=64 tile_lines=8", "bytes that no group has"},
-    {"page off by one", KV, KV_PAGE, "return cache + page * page_stride;",
-     "return cache + (page > 0 ? page - 1 : page) * page_stride;", KV_PAGES, KV_TILE,
+    {"page off by one", KV, KV_PAGE, "return {cache + page * page_stride,",
+     "return {cache + (page > 0 ? page - 1 : page) * page_stride,", KV_PAGES, KV_TILE,
      "a token overwrites the same place of the page before"},
-    {"slot -1 written", KV, KV_PAGE, "if (slot < 0) {", "if (slot < -1) {", KV_PAGES, KV_TILE,
-     "a padding row writes before the cache"},
-    {"codes not exchanged", KV, KV_CU, "lanes_transpose(code[i]);", "", KV_PAGES, KV_TILE,
+    {"slot -1 written", KV, KV_PAGE, "u64(page) < u64(pages) &&", "page < pages &&", KV_PAGES,
+     KV_TILE, "a padding row writes before the cache"},
+    {"codes not exchanged", KV, "device/kv_pieces.cuh",
+     "__shfl_xor_sync(0xffffffffu, own[w % Words], w / Words)", "own[w % Words]", KV_PAGES, KV_TILE,
      "wide stores of another lane's codes"},
-    {"ties away from even", FP4, "device/e2m1_codes.cuh", "Pairs::sum(magnitude, e +",
-     "Pairs::sum(magnitude + 0x00010001u, e +", FP4_PAGES, FP4_TILE,
+    {"ties away from even", FP4, "device/e2m1_codes.cuh", "Pairs::line(magnitude, two,",
+     "Pairs::line(magnitude + 0x00010001u, two,", FP4_PAGES, FP4_TILE,
      "0.25 becomes 0.5: the tie goes to the odd code"},
     {"scales not permuted", FP4, FP4_CU, "C.permuted ? 8 * (tile % 4) + tile / 4 : tile", "tile",
      FP4_PAGES, FP4_TILE, "a reader finds each scale elsewhere"},
-    {"scale of amax over 6 rounded down", FP4, FP4_CU,
-     "if (Rule == E4M3_UP && e4m3_float(code) < s) {",
-     "if (Rule == E4M3_UP && e4m3_float(code) > s) {", FP4_PAGES, FP4_TILE,
-     "the largest element saturates"},
+    {"scale of amax over 6 rounded to nearest", FP4, FP4_CU, "if constexpr (Rule == E4M3_UP) {",
+     "if constexpr (false) {", FP4_PAGES, FP4_TILE, "the largest element saturates"},
+    {"more than 6 times the largest scale", FP4, FP4_CU, "0x00800080u : 0x3ad73ad7u",
+     "0x00800080u : 0x00800080u", "kv_quant:tokens=40,pages=3,record=v41_288-split-e4m3_near",
+     FP4_TILE, "what is past the last code wraps around"},
+    {"tail counted", KV, KV_CU, "if (Work<C>::kWithin && tail) {", "if (false) {",
+     "kv_quant:tokens=40,pages=3,record=v4_584-split-pow2_amax", KV_TILE,
+     "NaN that is copied as it is, and changed nothing"},
     {"a sequence's first row left out", "kv_gather/raw", "device/kv_source.cuh",
      "const bool after = row >= g.starts[middle];", "const bool after = row > g.starts[middle];",
      GATHER_TABLE, "pieces=2 tokens_cta=8", "it is read as the one past the sequence before"},

@@ -159,12 +159,12 @@ static const struct {
      "lines: every thread reads alike"},
     {"kv_quant/tokens",
      "kv_quant_tokens<Config{.dims = 512, .tile = 512, .tail = 0, .rule = 1, .ue8m0 = 0, .pad = 0, "
-     ".align = 16, .piece = 8, .pieces = 1, .tokens = 1}>",
-     "piece: a tile fits a warp"},
+     ".align = 16, .pieces = 1, .tokens = 1}>",
+     "tile: it fits a warp"},
     {"kv_quant/nibbles",
      "kv_quant_nibbles<Config{.dims = 512, .tile = 16, .tail = 0, .rule = 1, .permuted = 0, .align "
      "= 16, .pieces = 3, .tokens = 1}>",
-     "pieces: a tile fits a warp"},
+     "pieces: a row is whole runs of them"},
     {"fold/groups",
      "fold_groups<Config{.packed = 1, .q_packed = 1, .align = 16, .vec = 32, .threads = 64, .rows "
      "= "
