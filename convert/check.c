@@ -9,7 +9,6 @@
 #include "convert/pool.h"
 #include "core/integer.h"
 
-#include <fnmatch.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -158,16 +157,6 @@ done:
 
 /* ---- What is looked at. -------------------------------------------------------------------- */
 
-static bool is_skipped(const check_options *o, const char *name)
-{
-    for (size_t i = 0; i < o->skip_len; i++) {
-        if (fnmatch(o->skip[i], name, 0) == 0) {
-            return true;
-        }
-    }
-    return false;
-}
-
 /* Whether the scales are one a block of `block`, as far as their shape says. */
 static bool is_block(const pairing *p, const int64_t block[2])
 {
@@ -205,7 +194,7 @@ static hone_status look_at(checking *k, const checkpoint_entry *entry, hone_erro
     const check_options *o = k->o;
     const pairing p = pairing_of(k->c, &o->names, entry);
 
-    if (is_skipped(o, entry->tensor->name)) {
+    if (pairing_is_named(o->skip, o->skip_len, entry->tensor->name)) {
         return HONE_OK;
     }
     switch (p.kind) {

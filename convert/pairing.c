@@ -3,6 +3,7 @@
 
 #include "core/integer.h"
 
+#include <fnmatch.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -21,6 +22,16 @@ static const struct {
     uint32_t rows, cols;
 } blocks[] = {{128, 128}, {32, 32},  {1, 128}, {1, 32}, {64, 64},
               {128, 32},  {32, 128}, {1, 0},   {0, 0}};
+
+bool pairing_is_named(const char *const *patterns, size_t len, const char *name)
+{
+    for (size_t i = 0; i < len; i++) {
+        if (fnmatch(patterns[i], name, 0) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
 
 const pairing_rule *pairing_rule_at(size_t index)
 {

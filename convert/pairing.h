@@ -49,6 +49,9 @@ pairing pairing_of(const checkpoint *c, const pairing_rules *rules, const checkp
 bool pairing_is_orphan(const checkpoint *c, const pairing_rules *rules,
                        const checkpoint_entry *entry);
 
+/* Whether a pattern (fnmatch) of the list is the name's. */
+bool pairing_is_named(const char *const *patterns, size_t len, const char *name);
+
 /* The index-th convention of the table; NULL past the last. */
 const pairing_rule *pairing_rule_at(size_t index);
 

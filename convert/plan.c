@@ -3,7 +3,6 @@
 
 #include "core/integer.h"
 
-#include <fnmatch.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,16 +15,6 @@ uint64_t plan_scale_rows(const plan *p, const plan_item *item)
 uint64_t plan_scale_cols(const plan *p, const plan_item *item)
 {
     return integer_ceil_div_u64(item->pair.cols, p->wishes.block_cols);
-}
-
-static bool is_skipped(const plan_wishes *w, const char *name)
-{
-    for (size_t i = 0; i < w->skip_len; i++) {
-        if (fnmatch(w->skip[i], name, 0) == 0) {
-            return true;
-        }
-    }
-    return false;
 }
 
 /* ---- What becomes of a tensor. ------------------------------------------------------------- */
@@ -66,7 +55,7 @@ static hone_status choose(const plan *p, const checkpoint_entry *entry, plan_ite
     const bool e4m3 = entry->tensor->dtype == SAFETENSORS_F8_E4M3;
 
     *item = (plan_item){.kind = PLAN_COPY, .entry = entry, .pair = pair};
-    if (is_skipped(w, entry->tensor->name)) {
+    if (pairing_is_named(w->skip, w->skip_len, entry->tensor->name)) {
         return HONE_OK;
     }
     if (pair.kind == PAIRING_BAD_SHAPE && (e4m3 ? w->requantise : w->fold)) {
