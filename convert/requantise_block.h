@@ -148,6 +148,58 @@ typedef struct shift_sums {
 /* The same where the new scale is the old one times 2^k, k >= 0, both powers of two: a magnitude is
  * a whole number v of 2^-9, and k less of its exponent, or where that is too small v / 2^k rounded
  * to nearest even. */
+#if defined(__AVX512BW__)
+/* Adds the squares of sixteen numbers of four bits to doubles. */
+static inline void add_squares(__m512i numbers, double *sums)
+{
+    const __m512 root = _mm512_cvtepi32_ps(numbers), square = _mm512_mul_ps(root, root);
+    const __m512d low = _mm512_cvtps_pd(_mm512_castps512_ps256(square));
+    const __m512d high = _mm512_cvtps_pd(_mm512_extractf32x8_ps(square, 1));
+
+    _mm512_storeu_pd(sums, _mm512_add_pd(_mm512_loadu_pd(sums), low));
+    _mm512_storeu_pd(sums + 8, _mm512_add_pd(_mm512_loadu_pd(sums + 8), high));
+}
+
+static inline void shift_16(const uint8_t *codes, int32_t k, uint8_t *out, double *square,
+                            double *error, shift_sums *sums)
+{
+    const __m128i by = _mm_cvtsi32_si128(k);
+    const __m512i one = _mm512_set1_epi32(k > 0), half = _mm512_set1_epi32((1 << k) / 2 - (k > 0));
+    const __m512i code = _mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i *)codes));
+    const __m512i m = _mm512_and_si512(code, _mm512_set1_epi32(0x7f));
+    const __mmask16 number = _mm512_cmplt_epi32_mask(m, _mm512_set1_epi32(NAN_MAGNITUDE));
+    const __mmask16 normal = _mm512_cmpge_epi32_mask(m, _mm512_set1_epi32(8));
+    const __m512i mantissa = _mm512_and_si512(m, _mm512_set1_epi32(7));
+    const __m512i twice =
+        _mm512_sllv_epi32(_mm512_or_si512(mantissa, _mm512_set1_epi32(8)), _mm512_srli_epi32(m, 3));
+    const __m512i v = _mm512_maskz_mov_epi32(
+        number, _mm512_mask_srli_epi32(mantissa, normal, twice, 1)); /* NaN is 0 */
+    const __m512i odd = _mm512_and_si512(_mm512_srl_epi32(v, by), one);
+    const __m512i small = _mm512_srl_epi32(_mm512_add_epi32(v, _mm512_add_epi32(half, odd)), by);
+    const __mmask16 tiny = _mm512_mask_cmplt_epi32_mask(number, m, _mm512_set1_epi32(8 * (k + 1)));
+    const __m512i loss = _mm512_maskz_sub_epi32(tiny, _mm512_sll_epi32(small, by), v);
+    const __mmask16 lossy = _mm512_test_epi32_mask(loss, loss);
+    __m512i made = _mm512_mask_sub_epi32(m, number, m, _mm512_set1_epi32(8 * k));
+
+    made = _mm512_mask_mov_epi32(made, tiny, small);
+    made = _mm512_or_si512(made, _mm512_and_si512(code, _mm512_set1_epi32(0x80)));
+    _mm_storeu_si128((__m128i *)out, _mm512_cvtepi32_epi8(made));
+    add_squares(v, square);
+    if (lossy != 0) {
+        add_squares(loss, error);
+        sums->inexact += (unsigned)__builtin_popcount(lossy);
+    }
+    sums->nans += 16 - (unsigned)__builtin_popcount(number);
+}
+
+static void shift_lanes(const uint8_t *restrict codes, int32_t k, uint8_t *restrict out,
+                        shift_sums *restrict sums)
+{
+    for (int i = 0; i < LANES; i += 16) {
+        shift_16(codes + i, k, out + i, sums->square + i, sums->error + i, sums);
+    }
+}
+#else
 static void shift_lanes(const uint8_t *restrict codes, int32_t k, uint8_t *restrict out,
                         shift_sums *restrict sums)
 {
@@ -175,6 +227,7 @@ static void shift_lanes(const uint8_t *restrict codes, int32_t k, uint8_t *restr
     sums->inexact += (uint32_t)inexact;
     sums->nans += (uint32_t)nans;
 }
+#endif
 
 /* log2(to / from) where both are powers of two and that is 0 to 24, past which nothing is left;
  * else -1. */
