@@ -32,7 +32,12 @@ void prover_close(prover *p)
     inputs_free_outputs(&p->after);
     inputs_free_rescaled(&p->rescaled);
     inputs_free(&p->ordinary);
+    for (size_t i = 0; i < ARRAY_LEN(p->kept); i++) {
+        inputs_free(&p->kept[i].in);
+        verify_memo_free(&p->kept[i].memo);
+    }
     inputs_free(&p->in);
+    verify_memo_free(&p->memo);
     free(p);
 }
 

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define KEPT_BYTES (32u << 20) /* of the operands of one kind, of which there are up to eight */
+
 bool prove_adds_to_d(const prover *p)
 {
     return p->problem.op == HONE_OP_FP8_GEMM && p->problem.as.fp8_gemm.accumulate;
@@ -22,7 +24,21 @@ static bool is_sampled(const prove_trial *t)
     return t->how.sample_len > 0;
 }
 
-static hone_status compare(const prover *p, const prove_trial *t, const inputs *in, int hit,
+/* Inputs that stay for other candidates keep what they must give. */
+static verify_memo *memo_of(prover *p, const inputs *in)
+{
+    if (in == &p->in) {
+        return &p->memo;
+    }
+    for (size_t i = 0; i < ARRAY_LEN(p->kept); i++) {
+        if (in == &p->kept[i].in) {
+            return &p->kept[i].memo;
+        }
+    }
+    return NULL;
+}
+
+static hone_status compare(prover *p, const prove_trial *t, const inputs *in, int hit,
                            prove_result *out, hone_error *error)
 {
     hone_status status = HONE_OK;
@@ -39,6 +55,7 @@ static hone_status compare(const prover *p, const prove_trial *t, const inputs *
         .tiles_run = prove_tiles(&p->problem, t->plan, t->how.sample, t->how.sample_len),
         .written = is_sampled(t) && prove_adds_to_d(p) ? p->poisoned.image[4] : NULL,
         .threads = t->how.threads,
+        .memo = memo_of(p, in),
         .must_tell = true,
     };
 
@@ -148,17 +165,32 @@ void prove_same_bits(const prover *p, prove_result *out)
     }
 }
 
+static bool is_small(const inputs *in)
+{
+    uint64_t bytes = 0;
+
+    for (size_t i = 0; i < in->len; i++) {
+        bytes += in->operand[i].bytes;
+    }
+    return bytes <= KEPT_BYTES;
+}
+
+/* Small inputs stay for the next candidate: drawing them takes longer than a launch. */
 static hone_status prove_kind(prover *p, prove_trial *t, inputs_kind kind, prove_result *out,
                               hone_error *error)
 {
     hone_status status = HONE_OK;
-    inputs in = {0};
+    inputs own = {0}, *in = is_small(&p->in) ? &p->kept[kind].in : &own;
 
-    TRY(inputs_make(&p->problem, kind, p->seed + (uint64_t)kind, &in, error));
-    TRY(run_and_compare(p, t, &in, out, error));
+    if (in->len == 0) {
+        TRY(inputs_make(&p->problem, kind, p->seed + (uint64_t)kind, in, error));
+    }
+    TRY(run_and_compare(p, t, in, out, error));
 done:
-    t->lane->loaded = NULL;
-    inputs_free(&in);
+    if (in == &own) {
+        t->lane->loaded = NULL;
+        inputs_free(&own);
+    }
     return status;
 }
 

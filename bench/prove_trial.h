@@ -18,17 +18,25 @@ typedef struct prove_lane {
     prove_buffers buffers;
 } prove_lane;
 
+/* Inputs of one kind, and what is kept of what they must give. */
+typedef struct prove_kept {
+    inputs in; /* empty: not made */
+    verify_memo memo;
+} prove_kept;
+
 struct prover {
     const device *d;
     device *twin; /* an emulated device has one where threads are left; NULL: not opened */
     bool alone;   /* there is none, or no memory for it */
     hone_problem problem;
     uint64_t seed;
-    int threads;        /* of the host */
-    bool large;         /* sampled on an emulated device */
-    prove_kinds kinds;  /* a large product's later ones are `rescaled` instead */
-    inputs in;          /* of the first kind */
-    inputs rescaled;    /* of a large product; else empty */
+    int threads;                   /* of the host */
+    bool large;                    /* sampled on an emulated device */
+    prove_kinds kinds;             /* a large product's later ones are `rescaled` instead */
+    inputs in;                     /* of the first kind */
+    verify_memo memo;              /* of `in` */
+    prove_kept kept[INPUTS_KINDS]; /* of the others, where they are small */
+    inputs rescaled;               /* of a large product; else empty */
     inputs ordinary;    /* of a quantiser on an emulated device: what its time is modelled on */
     inputs after;       /* outputs read back */
     inputs second;      /* of the second run and those that nobody compares */

@@ -16,6 +16,15 @@
 #define VERIFY_RED_ZONE_BYTES 4096
 #define VERIFY_RED_ZONE_BYTE  0xa5
 
+/* What a kv_quant must leave, kept by a caller who compares many candidates on the same inputs.
+ * Zeroed before the first comparison. */
+typedef struct verify_memo {
+    uint8_t *cache; /* owned; NULL: not made yet */
+    uint64_t dropped, nonfinite;
+} verify_memo;
+
+void verify_memo_free(verify_memo *memo); /* an empty one is fine */
+
 typedef struct verify_request {
     const hone_problem *problem;
     const inputs *before;        /* inputs, and outputs as they were */
@@ -30,6 +39,7 @@ typedef struct verify_request {
                                VERIFY_POISON, which any sum changes; NULL: `before` and `after` tell
                                what was written */
     int threads;            /* of the host, for a product's reference; 0: one. The same figures */
+    verify_memo *memo;      /* of `before`; NULL: nothing is kept */
     bool must_tell; /* fail a product whose inputs leave every element of D as 0, or as it was */
 } verify_request;
 
