@@ -4,8 +4,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <stdbool.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -104,4 +102,13 @@ done:
         fclose(file);
     }
     return status;
+}
+
+bool bounded_json_print(FILE *to, const char *text)
+{
+    json_t *value = json_string(text);
+    const bool good = value != NULL && json_dumpf(value, to, JSON_ENCODE_ANY) == 0;
+
+    json_decref(value);
+    return good;
 }

@@ -5,6 +5,8 @@
 #include "core/status.h"
 
 #include <jansson.h>
+#include <stdbool.h>
+#include <stdio.h>
 
 #define BOUNDED_JSON_VALUES (UINT64_C(1) << 20)  /* commas, lists and objects */
 #define BOUNDED_JSON_FILE   (UINT64_C(32) << 20) /* bytes of a file */
@@ -17,5 +19,8 @@ hone_status bounded_json_parse(const char *source, const char *text, size_t len,
 
 /* The same of a file of at most 32 MiB. HONE_IO when it cannot be read. */
 hone_status bounded_json_read(const char *path, json_t **out, hone_error *error);
+
+/* Write `text` as a JSON string. False when it is no UTF-8, or memory or the stream gives out. */
+bool bounded_json_print(FILE *to, const char *text);
 
 #endif

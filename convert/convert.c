@@ -1,13 +1,13 @@
 /* convert.c - shard by shard to hidden files, which get their names at the end. */
 #include "convert/convert.h"
 
+#include "convert/bounded_json.h"
 #include "convert/convert_parts.h"
 #include "convert/pool.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -139,23 +139,15 @@ static int by_name(const void *left, const void *right)
     return strcmp(a->name, b->name);
 }
 
-static void print_text(FILE *to, const char *text)
-{
-    json_t *value = json_string(text);
-
-    json_dumpf(value, to, JSON_ENCODE_ANY);
-    json_decref(value);
-}
-
 static void print_index(FILE *to, const plan *p, const place *places, size_t len)
 {
     fprintf(to, "{\n  \"metadata\": {\n    \"total_size\": %" PRIu64 "\n  },\n  \"weight_map\": {",
             p->bytes);
     for (size_t i = 0; i < len; i++) {
         fputs(i > 0 ? ",\n    " : "\n    ", to);
-        print_text(to, places[i].name);
+        bounded_json_print(to, places[i].name);
         fputs(": ", to);
-        print_text(to, places[i].shard);
+        bounded_json_print(to, places[i].shard);
     }
     fputs("\n  }\n}\n", to);
 }

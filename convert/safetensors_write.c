@@ -4,10 +4,11 @@
  * the disk and renames it. What ends in between leaves nothing under the file's own name. */
 #include "convert/safetensors.h"
 
+#include "convert/bounded_json.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <jansson.h>
 #include <libgen.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -66,46 +67,59 @@ done:
     return status;
 }
 
-static json_t *describe(const safetensors_tensor *t)
+static bool print_tensor(FILE *to, const safetensors_tensor *t)
 {
-    json_t *shape = json_array();
+    const bool good = bounded_json_print(to, t->name);
 
+    fprintf(to, ":{\"dtype\":\"%s\",\"shape\":[", safetensors_dtype_name(t->dtype));
     for (uint32_t i = 0; i < t->rank; i++) {
-        json_array_append_new(shape, json_integer((json_int_t)t->shape[i]));
+        fprintf(to, "%s%" PRIu64, i > 0 ? "," : "", t->shape[i]);
     }
-    return json_pack("{s:s, s:o, s:[I, I]}", "dtype", safetensors_dtype_name(t->dtype), "shape",
-                     shape, "data_offsets", (json_int_t)t->begin,
-                     (json_int_t)(t->begin + t->bytes));
+    fprintf(to, "],\"data_offsets\":[%" PRIu64 ",%" PRIu64 "]}", t->begin, t->begin + t->bytes);
+    return good;
 }
 
-/* The header's text, padded with spaces so that the data begins at a multiple of 8. */
+static bool print_header(FILE *to, const safetensors_writer *w, const place *order,
+                         const safetensors_table *table)
+{
+    bool good = true;
+
+    fputs("{", to);
+    for (size_t i = 0; i < table->notes_len && good; i++) {
+        fputs(i == 0 ? "\"__metadata__\":{" : ",", to);
+        good = bounded_json_print(to, table->notes[i].key) && fputs(":", to) >= 0 &&
+               bounded_json_print(to, table->notes[i].value);
+    }
+    fputs(table->notes_len > 0 ? "}" : "", to);
+    for (size_t i = 0; i < w->len && good; i++) {
+        fputs(i > 0 || table->notes_len > 0 ? "," : "", to);
+        good = print_tensor(to, &w->tensors[order[i].index]);
+    }
+    fputs("}", to);
+    return good;
+}
+
+/* The header's text, padded with spaces so that the data begins at a multiple of 8; NULL when
+ * memory is out. Caller frees. */
 static char *header_text(const safetensors_writer *w, const place *order,
                          const safetensors_table *table, size_t *len)
 {
-    json_t *root = json_object(), *notes = table->notes_len > 0 ? json_object() : NULL;
-    char *text = NULL, *padded = NULL;
+    char *text = NULL;
+    FILE *to = open_memstream(&text, len);
 
-    for (size_t i = 0; i < table->notes_len; i++) {
-        json_object_set_new(notes, table->notes[i].key, json_string(table->notes[i].value));
+    if (to == NULL) {
+        return NULL;
     }
-    bool good = notes == NULL || json_object_set_new(root, "__metadata__", notes) == 0;
-    for (size_t i = 0; i < w->len && good; i++) {
-        const safetensors_tensor *t = &w->tensors[order[i].index];
-        good = json_object_set_new(root, t->name, describe(t)) == 0;
+    bool good = print_header(to, w, order, table);
+    for (long at = ftell(to); good && at % 8 != 0; at++) {
+        fputc(' ', to);
     }
-    text = good ? json_dumps(root, JSON_COMPACT) : NULL;
-    json_decref(root);
-    if (text != NULL) {
-        size_t used = strlen(text);
-        *len = (used + 7) / 8 * 8;
-        padded = realloc(text, *len);
-        if (padded == NULL) {
-            free(text);
-            return NULL;
-        }
-        memset(padded + used, ' ', *len - used);
+    good = !ferror(to) && good;
+    if (fclose(to) != 0 || !good) {
+        free(text);
+        return NULL;
     }
-    return padded;
+    return text;
 }
 
 static hone_status put(safetensors_writer *w, uint64_t at, const void *bytes, size_t len,
