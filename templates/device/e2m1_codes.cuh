@@ -9,9 +9,13 @@
 #pragma once
 #include "device/pairs.cuh"
 
-// f16: for quotients of bf16 by an e4m3 scale. A quotient that is no tie lies 2^-8 of itself or
-// more from one, f16 and an approximate reciprocal err by 2^-11, and a tie is an f16 that both
-// round to.
+// f16: for quotients of bf16 by an e4m3 scale, as products with the scale's inverse. A quotient
+// that is no tie lies 2^-8 of itself or more from one, and what is rounded here errs by less. A tie
+// is an f16; the inverse, rounded down by up to 0.46 of its last place, takes 1.75 and 3.5 to the
+// f16 below, but not with kQuotientUp more. tests/core/test_quantise.c tries all scales and
+// numbers.
+constexpr u32 kQuotientUp = 0x07350735u; // 1.1e-4, twice
+
 struct HalfPairs {
     static constexpr u32 kSmall = 0x67fc67fcu, kLarge = 0x68006800u; // 2044, 2048: each twice
 

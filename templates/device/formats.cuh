@@ -130,6 +130,21 @@ __device__ __forceinline__ void e4m3x2_to(u32 codes, float &low, float &high)
 #endif
 }
 
+// The halves of a pair of bf16 as floats: assembly, for one instruction each.
+__device__ __forceinline__ float low_float(u32 pair)
+{
+    float x;
+    asm("shl.b32 %0, %1, 16;" : "=f"(x) : "r"(pair));
+    return x;
+}
+
+__device__ __forceinline__ float high_float(u32 pair)
+{
+    float x;
+    asm("and.b32 %0, %1, 0xffff0000;" : "=f"(x) : "r"(pair));
+    return x;
+}
+
 // Element i of elements that lie in words.
 template <typename T> __device__ __forceinline__ float word_float(const u32 *word, int i);
 template <> __device__ __forceinline__ float word_float<float>(const u32 *word, int i)
@@ -138,7 +153,7 @@ template <> __device__ __forceinline__ float word_float<float>(const u32 *word, 
 }
 template <> __device__ __forceinline__ float word_float<bf16>(const u32 *word, int i)
 {
-    return __uint_as_float(i % 2 == 0 ? word[i / 2] << 16 : word[i / 2] & 0xffff0000u);
+    return i % 2 == 0 ? low_float(word[i / 2]) : high_float(word[i / 2]);
 }
 template <> __device__ __forceinline__ float word_float<f16>(const u32 *word, int i)
 {

@@ -28,5 +28,5 @@ __device__ __forceinline__ TokenPlace place_of(u8 *cache, const i64 *slots, i32 
             atomicAdd(dropped, 1ull);
         }
     }
-    return {cache + page * page_stride, within_page(slot, page_shift), live};
+    return {cache + page * page_stride, i32(slot) - (i32(page) << page_shift), live};
 }

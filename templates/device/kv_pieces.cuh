@@ -40,20 +40,25 @@ template <int Pieces> struct RowPart {
         }
     }
 
+    // The larger magnitudes of a piece's pairs, under some sign.
+    __device__ __forceinline__ u32 largest(int r) const
+    {
+        return larger_pair<bf16>(larger_pair<bf16>(pair[r][0], pair[r][1]),
+                                 larger_pair<bf16>(pair[r][2], pair[r][3]));
+    }
+
     // Each piece's largest magnitude: piece r's in half r % 2 of register r / 2. A last one alone
     // is in both.
     __device__ __forceinline__ void maxima(u32 (&out)[kMaxima]) const
     {
-        u32 largest[Pieces];
+        u32 each[Pieces];
 #pragma unroll
         for (int r = 0; r < Pieces; r++) {
-            largest[r] = larger_pair<bf16>(larger_pair<bf16>(pair[r][0], pair[r][1]),
-                                           larger_pair<bf16>(pair[r][2], pair[r][3]));
+            each[r] = largest(r);
         }
 #pragma unroll
         for (int m = 0; m < kMaxima; m++) {
-            const int other = least(2 * m + 1, Pieces - 1); // itself, where there is none
-            out[m] = largest_each(largest[2 * m], largest[other]) & kMagnitudes;
+            out[m] = largest_each(each[2 * m], each[least(2 * m + 1, Pieces - 1)]) & kMagnitudes;
         }
     }
 
@@ -81,16 +86,6 @@ template <int Pieces> struct RowPart {
         for (int i = 0; i < 4; i++) {
             x[2 * i] = low_float(pair[r][i]);
             x[2 * i + 1] = high_float(pair[r][i]);
-        }
-    }
-
-    // Negated.
-    __device__ __forceinline__ void minus(int r, float (&x)[8]) const
-    {
-#pragma unroll
-        for (int i = 0; i < 4; i++) {
-            x[2 * i] = minus_low(pair[r][i]);
-            x[2 * i + 1] = minus_high(pair[r][i]);
         }
     }
 };

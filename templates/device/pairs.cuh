@@ -41,38 +41,6 @@ __device__ __forceinline__ u32 scale_pair(u32 x, u32 scale)
     return y;
 }
 
-// The halves of a pair of bf16 as floats: assembly, for one instruction each.
-__device__ __forceinline__ float low_float(u32 pair)
-{
-    float x;
-    asm("shl.b32 %0, %1, 16;" : "=f"(x) : "r"(pair));
-    return x;
-}
-
-__device__ __forceinline__ float high_float(u32 pair)
-{
-    float x;
-    asm("and.b32 %0, %1, 0xffff0000;" : "=f"(x) : "r"(pair));
-    return x;
-}
-
-// The same, negated.
-__device__ __forceinline__ float minus_low(u32 pair)
-{
-    float x;
-    asm("{\n.reg .u32 t;\nmad.lo.u32 t, %1, 65536, 0x80000000;\nmov.b32 %0, t;\n}"
-        : "=f"(x)
-        : "r"(pair));
-    return x;
-}
-
-__device__ __forceinline__ float minus_high(u32 pair)
-{
-    float x;
-    asm("lop3.b32 %0, %1, 0xffff0000, 0x80000000, 0x6a;" : "=f"(x) : "r"(pair));
-    return x;
-}
-
 // Bytes of two words by a selector that is known: __byte_perm would load it first.
 template <u32 Selector> __device__ __forceinline__ u32 bytes_of(u32 a, u32 b)
 {

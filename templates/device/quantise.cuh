@@ -14,12 +14,21 @@ constexpr u32 kInfinityBits = 0x7f800000u;
 // largest.
 template <int N> __device__ __forceinline__ u32 largest_bits(const float (&x)[N])
 {
+#if __CUDA_ARCH__ >= 860
+    float largest = x[0];
+#pragma unroll
+    for (int i = 1; i < N; i++) {
+        asm("max.NaN.xorsign.abs.f32 %0, %1, %2;" : "=f"(largest) : "f"(largest), "f"(x[i]));
+    }
+    return __float_as_uint(largest) & 0x7fffffffu;
+#else
     u32 largest = 0;
 #pragma unroll
     for (int i = 0; i < N; i++) {
         largest = max(largest, __float_as_uint(x[i]) & 0x7fffffffu);
     }
     return largest;
+#endif
 }
 
 // As largest_bits, of the finite elements.
@@ -105,12 +114,12 @@ template <bool Short> __device__ __forceinline__ float divide(float x, float min
     return copysignf(q, x); // -0 stays
 }
 
-// The same for a short x, of which -x and -1/s are given: a remainder of the other sign lets -0
-// stay without more.
-__device__ __forceinline__ float divide_minus(float minus_x, float s, float minus_inverse)
+// -fl32(x / s) of a finite, short x, of which -1/s is given. The signs are such that -0 becomes 0,
+// and 0 becomes -0, without more.
+__device__ __forceinline__ float minus_quotient(float x, float s, float minus_inverse)
 {
-    const float q = minus_x * minus_inverse;
-    return fmaf(fmaf(q, s, minus_x), minus_inverse, q);
+    const float q = x * minus_inverse;
+    return fmaf(fmaf(q, s, x), minus_inverse, q);
 }
 
 // y = fl32(x / s), NaN for an infinite x. By a power of two the product with 1/s is the same

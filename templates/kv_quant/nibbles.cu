@@ -116,18 +116,19 @@ __device__ __forceinline__ void encode_e4m3(const typename Work<C>::Part &in,
     for (int m = 0; m < Work<C>::kMaxima; m++) {
         float inverse[2];
         const u32 codes = e4m3_scales<C.rule>(maxima[m], inverse);
+        u32 inverses;
+        asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(inverses) : "f"(inverse[1]), "f"(inverse[0]));
 #pragma unroll
         for (int h = 0; h < 2 && 2 * m + h < C.pieces; h++) {
             const int r = 2 * m + h;
+            const u32 by = h == 0 ? half_twice<0>(inverses) : half_twice<1>(inverses);
             u32 pair[4];
 #pragma unroll
             for (int i = 0; i < 4; i++) {
-                const u32 x = in.pair[r][i];
-                u32 y;
-                asm("cvt.rn.f16x2.f32 %0, %1, %2;"
-                    : "=r"(y)
-                    : "f"(high_float(x) * inverse[h]), "f"(low_float(x) * inverse[h]));
-                pair[i] = e2m1_pair<HalfPairs>(y & kMagnitudes, 0x40004000u, 0x3c003c00u);
+                // 2^-112 times a bf16 up to 6 * 448 has f16's exponent in its lowest bits
+                const u32 x = scale_pair(in.pair[r][i] & kMagnitudes, 0x07800780u) << 3;
+                pair[i] = e2m1_pair<HalfPairs>(HalfPairs::line(x, by, kQuotientUp), 0x40004000u,
+                                               0x3c003c00u);
             }
             out.code[r][0] = e2m1x8_join(pair, in.pair[r]);
             out.scale[r] = h == 0 ? codes & 0xffu : codes >> 8;
@@ -140,13 +141,15 @@ __device__ __forceinline__ void encode_e4m3(const typename Work<C>::Part &in,
 // number of few bits.
 template <Config C> __device__ __forceinline__ bool is_odd(const u32 (&maxima)[Work<C>::kMaxima])
 {
-    u32 any = 0;
+    u32 most = maxima[0], least = maxima[0];
 #pragma unroll
-    for (int m = 0; m < Work<C>::kMaxima; m++) {
-        any |= maxima[m] + (Work<C>::kPow2 ? 0x00800080u : 0x3ad73ad7u);
-        if constexpr (C.rule == E4M3_NEAR) {
-            any |= ~(maxima[m] + 0x430f430fu);
-        }
+    for (int m = 1; m < Work<C>::kMaxima; m++) {
+        most = larger_pair<bf16>(most, maxima[m]);
+        least = BrainPairs::least(least, maxima[m]);
+    }
+    u32 any = most + (Work<C>::kPow2 ? 0x00800080u : 0x3ad73ad7u);
+    if constexpr (C.rule == E4M3_NEAR) {
+        any |= ~(least + 0x430f430fu);
     }
     return (any & 0x80008000u) != 0;
 }
@@ -195,8 +198,7 @@ __device__ __forceinline__ void spoil(const u32 (&maxima)[Work<C>::kMaxima],
 template <int Align>
 __device__ __forceinline__ void store_plain(u8 *to, RowPart<1> tail, u64 *nonfinite)
 {
-    u32 largest[1];
-    tail.maxima(largest);
+    const u32 largest[1] = {tail.largest(0) & kMagnitudes};
     if (has_special(largest)) { // rare
         atomicAdd(nonfinite, u64(tail.replace_specials(kNan)));
     }
@@ -204,6 +206,24 @@ __device__ __forceinline__ void store_plain(u8 *to, RowPart<1> tail, u64 *nonfin
     tail.floats(0, y);
     const u32 word[2] = {e4m3x4_from(y[0], y[1], y[2], y[3]), e4m3x4_from(y[4], y[5], y[6], y[7])};
     copy_bytes<8, Align>(to, word);
+}
+
+// `scales` is where the token's begin.
+template <Config C>
+__device__ __forceinline__ void store_scales(u8 *scales, u32 thread,
+                                             const typename Work<C>::Made &made)
+{
+    using W = Work<C>;
+    constexpr u32 kStep = W::kThreads / W::kLanes; // tiles between a lane's pieces
+    static_assert(!C.permuted || kStep % 4 == 0, "pieces: tiles that lie a word apart");
+    if (thread % W::kLanes == 0) {
+        const u32 tile = thread / W::kLanes;
+        u8 *const to = scales + (C.permuted ? 8 * (tile % 4) + tile / 4 : tile);
+#pragma unroll
+        for (int r = 0; r < C.pieces; r++) {
+            to[r * (C.permuted ? kStep / 4 : kStep)] = u8(made.scale[r]);
+        }
+    }
 }
 
 // Within a page, token t: codes at t * row_bytes, tail at tail_at + t * row_bytes, scales at
@@ -261,17 +281,7 @@ __global__ void __launch_bounds__(C.tokens *Work<C>::kThreads)
             copy_bytes<16, C.align>(page + (data + thread * 4) + r * W::kThreads * 4, run[r].word);
         }
     }
-    if (thread % W::kLanes == 0) {
-        constexpr u32 kStep = W::kThreads / W::kLanes; // tiles between a lane's pieces
-        static_assert(!C.permuted || kStep % 4 == 0, "pieces: tiles that lie a word apart");
-        const u32 tile = thread / W::kLanes;
-        u8 *const to = page + u32(scales_at + within * scales_row +
-                                  i32(C.permuted ? 8 * (tile % 4) + tile / 4 : tile));
-#pragma unroll
-        for (int r = 0; r < C.pieces; r++) {
-            to[r * (C.permuted ? kStep / 4 : kStep)] = u8(made.scale[r]);
-        }
-    }
+    store_scales<C>(page + u32(scales_at + within * scales_row), thread, made);
     if (thread < W::kTailPieces) {
         store_plain<C.align>(page + (data + tail_at + thread * 8), rest, nonfinite);
     }

@@ -46,24 +46,24 @@ __device__ __forceinline__ void encode(const typename Work<C>::Part &in, float l
 {
     const bool quick =
         d.s >= kSmallestDivisor && d.s <= 1.0f / kSmallestDivisor && largest * d.inverse < 1e30f;
-    float x[8], y[8];
+    const u32 signs = quick ? 0x80808080u : 0;
 #pragma unroll
     for (int r = 0; r < C.pieces; r++) {
+        float x[8], y[8];
+        in.floats(r, x);
         if (quick) {
-            in.minus(r, x);
 #pragma unroll
             for (int i = 0; i < 8; i++) {
-                y[i] = divide_minus(x[i], d.s, -d.inverse);
+                y[i] = minus_quotient(x[i], d.s, -d.inverse);
             }
         } else {
-            in.floats(r, x);
 #pragma unroll
             for (int i = 0; i < 8; i++) {
                 y[i] = d.usable ? __fdiv_rn(x[i], d.s) : __uint_as_float(0x7fffffffu);
             }
         }
-        code[r][0] = e4m3x4_from(y[0], y[1], y[2], y[3]);
-        code[r][1] = e4m3x4_from(y[4], y[5], y[6], y[7]);
+        code[r][0] = e4m3x4_from(y[0], y[1], y[2], y[3]) ^ signs;
+        code[r][1] = e4m3x4_from(y[4], y[5], y[6], y[7]) ^ signs;
     }
 }
 

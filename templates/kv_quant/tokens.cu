@@ -120,20 +120,20 @@ __device__ __forceinline__ void encode_raw(const typename Work<C>::Part &in,
     }
 #pragma unroll
     for (int r = 0; r < C.pieces; r++) {
+        const float minus = -__fdiv_rn(1.0f, s[r]);
         float x[8], y[8];
+        in.floats(r, x);
         if (plain) {
-            const float minus = -__fdiv_rn(1.0f, s[r]);
-            in.minus(r, x);
 #pragma unroll
             for (int i = 0; i < 8; i++) {
-                y[i] = divide_minus(x[i], s[r], minus);
+                y[i] = minus_quotient(x[i], s[r], minus);
             }
         } else {
-            in.floats(r, x);
             divide_all<C.rule, true>(y, x, s[r], false);
         }
-        out.code[r][0] = e4m3x4_from(y[0], y[1], y[2], y[3]);
-        out.code[r][1] = e4m3x4_from(y[4], y[5], y[6], y[7]);
+        const u32 signs = plain ? 0x80808080u : 0;
+        out.code[r][0] = e4m3x4_from(y[0], y[1], y[2], y[3]) ^ signs;
+        out.code[r][1] = e4m3x4_from(y[4], y[5], y[6], y[7]) ^ signs;
     }
 }
 

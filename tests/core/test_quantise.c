@@ -141,6 +141,65 @@ START_TEST(one_correction_divides_short_numbers)
 }
 END_TEST
 
+/* What templates/kv_quant/single.cu counts on: of a bf16 and any divisor, one correction of
+ * x * (1 / s) lies on x / s's side of each tie of e4m3, whose significands have up to five bits.
+ * Only divisors within a few units of x over the tie could be at fault. */
+START_TEST(one_correction_finds_the_side_of_every_tie)
+{
+    int wrong = 0;
+
+    for (int a = 128; a < 256; a++) {
+        for (int t = 16; t < 32; t++) {
+            float x = (float)a, tie = (float)t, s = x / tie;
+            for (int i = 0; i < 8; i++) {
+                s = nextafterf(s, 0);
+            }
+            for (int i = 0; i < 17; i++, s = nextafterf(s, INFINITY)) {
+                float inverse = 1.0f / s, q = x * inverse, exact = x / s;
+                q = fmaf(fmaf(q, -s, x), inverse, q);
+                wrong += (q > tie) != (exact > tie) || (q < tie) != (exact < tie);
+            }
+        }
+    }
+    ck_assert_int_eq(wrong, 0);
+}
+END_TEST
+
+/* The nearest f16, ties to even; what comes in is in f16's range. */
+static double to_half(double x)
+{
+    int exponent = x > 0x1p-14 ? ilogb(x) : -14;
+
+    return ldexp(rint(ldexp(x, 10 - exponent)), exponent - 10);
+}
+
+/* What templates/device/e2m1_codes.cuh counts on, step by step: of every bf16 up to 6.99 times
+ * every scale of e4m3, the code of the exact quotient. */
+START_TEST(products_in_f16_have_the_codes_of_quotients)
+{
+    static const double ties[] = {0.25, 0.75, 1.25, 1.75, 2.5, 3.5, 5};
+    int wrong = 0;
+
+    for (uint32_t code = 1; code < 0x7f; code++) {
+        double s = (double)numfmt_e4m3_decode((uint8_t)code);
+        double inverse = to_half((double)(1.0f / (float)s));
+        for (uint32_t bits = 0; numfmt_bf16_decode((uint16_t)bits) < 6.99f * (float)s; bits++) {
+            double x = (double)numfmt_bf16_decode((uint16_t)bits);
+            double half = x < 0x1p-14 ? rint(x * 0x1p21) * 0x1p-21 : x;
+            double q = to_half(half * inverse + 0x1.cd4p-14);
+            double least = fmin(to_half(2 * q + 2044), to_half(q + 2048));
+            double made = least < 2048 ? least - 2044 : (least - 2040) / 2;
+            int exact = 0;
+            for (size_t i = 0; i < ARRAY_LEN(ties); i++) {
+                exact += x > ties[i] * s || (x == ties[i] * s && i % 2 == 1);
+            }
+            wrong += made != exact;
+        }
+    }
+    ck_assert_int_eq(wrong, 0);
+}
+END_TEST
+
 /* Every group: nothing saturates, each element is within half a step of e4m3, powers of two are
  * powers of two. */
 START_TEST(random_groups_come_back_within_half_a_step)
@@ -312,6 +371,8 @@ int main(void)
     tcase_add_test(tests, rounding_a_scale_to_nearest_would_saturate_and_the_ceiling_does_not);
     tcase_add_loop_test(tests, zeros_stay_zero_and_their_scale_is_positive_and_finite, 0, all);
     tcase_add_test(tests, one_correction_divides_short_numbers);
+    tcase_add_test(tests, one_correction_finds_the_side_of_every_tie);
+    tcase_add_test(tests, products_in_f16_have_the_codes_of_quotients);
     tcase_add_loop_test(tests, a_nan_or_infinity_keeps_its_place_and_spoils_no_scale, 0, all);
     tcase_add_loop_test(tests, random_groups_come_back_within_half_a_step, 0, all);
     tcase_add_test(tests, nibbles_are_packed_lowest_first_under_a_scale_of_a_sixth);
