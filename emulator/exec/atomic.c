@@ -175,7 +175,7 @@ static void count(warp *w, const instruction *i, const uint64_t *address, const 
     if (space == PTX_GLOBAL) {
         access_count_global(w, i, address, lanes, size, true);
     } else if (space == PTX_SHARED) {
-        access_count_shared(w, win, lanes, size);
+        access_count_shared(w, win, lanes, size, false);
         w->run->counters.shared_store_requests++;
     }
 }

@@ -221,7 +221,7 @@ static void count_access(warp *w, const instruction *i, const uint64_t address[M
     if (space == PTX_GLOBAL) {
         access_count_global(w, i, address, lanes, size, is_store);
     } else if (space == PTX_SHARED) {
-        access_count_shared(w, win, lanes, size);
+        access_count_shared(w, win, lanes, size, !is_store);
         w->run->counters.shared_store_requests += is_store;
     } else if (space == PTX_LOCAL) {
         w->run->counters.local_requests++;

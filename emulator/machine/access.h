@@ -41,7 +41,8 @@ const memory_range *access_last_range(const warp *w, const instruction *i,
 /* Account for a request: bytes, sectors, lines; bank conflicts. */
 void access_count_global(warp *w, const instruction *i, const uint64_t address[MACHINE_LANES],
                          uint32_t mask, uint32_t bytes, bool store);
-void access_count_shared(warp *w, const access_window *win, uint32_t mask, uint32_t bytes);
+void access_count_shared(warp *w, const access_window *win, uint32_t mask, uint32_t bytes,
+                         bool load);
 /* The same for the rows of ldmatrix and stmatrix: eight lanes a matrix, 16 bytes each. A store is
  * also one of shared_store_requests, which its handler counts. */
 void access_count_matrix(warp *w, const access_window *win, uint32_t mask);

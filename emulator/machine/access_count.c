@@ -153,10 +153,39 @@ static bool is_narrow(uint64_t stride, uint32_t len, uint32_t bytes)
     return stride <= MACHINE_LINE && bytes <= 16 && stride * (len - 1) + bytes <= MACHINE_LINE;
 }
 
-void access_count_shared(warp *w, const access_window *win, uint32_t mask, uint32_t bytes)
+/* Whether each lane asks for what lane n ^ `by` does. */
+static bool asks_with(const uint64_t address[MACHINE_LANES], uint32_t mask, uint32_t by)
+{
+    for (EACH_LANE(lane, mask)) {
+        if ((mask >> (lane ^ by) & 1) != 0 && address[lane] != address[lane ^ by]) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Lanes of one wavefront: what 128 bytes serve. A load whose neighbours, or whose lanes two apart,
+ * ask for the same place brings twice as many, since registers come back two in one
+ * (forums.developer.nvidia.com/t/77228: from sm_70 on; t/373160 on H100: 16 lanes at one place and
+ * 16 at another, 16 bytes each, take two). */
+static uint32_t lanes_at_once(const access_window *win, uint32_t mask, uint32_t bytes, bool load)
+{
+    uint32_t lanes = bytes <= 4 ? 32 : bytes == 8 ? 16 : 8;
+    bool varies = win->stride == ACCESS_NO_STRIDE;
+
+    if (lanes < 32 && load &&
+        (win->stride == 0 ||
+         (varies && (asks_with(win->at, mask, 1) || asks_with(win->at, mask, 2))))) {
+        lanes *= 2;
+    }
+    return lanes;
+}
+
+void access_count_shared(warp *w, const access_window *win, uint32_t mask, uint32_t bytes,
+                         bool load)
 {
     hone_emu_counters *c = &w->run->counters;
-    uint32_t lanes = bytes <= 4 ? 32 : bytes == 8 ? 16 : 8, words = bytes <= 4 ? 1 : bytes / 4;
+    uint32_t lanes = lanes_at_once(win, mask, bytes, load), words = bytes <= 4 ? 1 : bytes / 4;
 
     c->shared_requests++;
     if (bytes >= 4 && is_narrow(win->stride, lanes, bytes)) {
@@ -182,7 +211,7 @@ void access_count_matrix(warp *w, const access_window *win, uint32_t mask)
     hone_emu_counters *c = &w->run->counters;
     uint64_t before = c->shared_wavefronts;
 
-    access_count_shared(w, win, mask, 16);
+    access_count_shared(w, win, mask, 16, false);
     c->matrix_phases += (uint64_t)__builtin_popcount(mask) / 8;
     c->matrix_wavefronts += c->shared_wavefronts - before;
 }

@@ -38,99 +38,112 @@ template <ScaleShape S> struct ScaleStage {
                               (S.step == 32 || (S.step == 1 && S.lines % 64 == 0))),
                   "fold: e8m0 scales, a flag for each 32 rows");
     static_assert(S.gran_mn == 1 || S.gran_mn % S.step == 0, "an entry's rows share one scale");
-
-    static __device__ __forceinline__ int index(int line, int group)
-    {
-        return S.by_line ? line * kGroups + group : group * S.lines + line;
-    }
 };
 
-// One thread's share of the stages of one tile: every Threads-th line, Ahead stages at a time.
+// The ue8m0 code that was shifted to where a float's exponent is: 0 is 2^-127, 255 NaN.
+__device__ __forceinline__ float ue8m0_shifted(u32 word)
+{
+    const u32 bits = max(word & 0x7f800000u, 0x00400000u);
+    return __uint_as_float(bits == 0x7f800000u ? 0x7fffffffu : bits);
+}
+
+// Four ue8m0 codes of a word, lowest first, as floats.
+__device__ __forceinline__ float4 ue8m0x4_decode(u32 word)
+{
+    return make_float4(ue8m0_shifted(word << 23), ue8m0_shifted(word << 15),
+                       ue8m0_shifted(word << 7), ue8m0_shifted(word >> 1));
+}
+
+// One thread's share of the stages of one tile: every Threads-th line, Ahead stages at a time. A
+// line past the operand has the scales of the last one: its sums are not stored.
 template <ScaleShape S, int Threads, int Ahead> struct ScaleReads {
     using Stage = ScaleStage<S>;
     static constexpr int kGroups = Stage::kGroups, kEach = ceil_div(S.lines, Threads);
-    static constexpr bool kWords = S.packed && kGroups == 4; // a line's scales are one word
+    static constexpr int kSize = S.ue8m0 ? 1 : 4;
+    static constexpr bool kFours = kGroups == 4, kWords = kFours && S.ue8m0;
     static constexpr int kHeld = kWords ? 1 : kGroups;
 
-    const u8 *line_at[kEach]; // group 0 of each line; NULL past the operand
-    i64 group_stride, first;  // first: group of the batch
-    i32 groups;
+    const u8 *line_at[kEach]; // the batch's first group of each line; packed: that group's word
+    i64 group_stride;         // bytes
+    i32 within, groups;       // packed: the first group's place in its word; of the operand
+    bool wide;                // a line's four groups of a stage are one aligned access
     u32 held[Ahead][kEach][kHeld]; // as read: a float's bits, a byte, or four
 
     __device__ __forceinline__ void open(const ScaleSource &from, i32 batch, i32 first_row,
                                          u32 thread)
     {
-        constexpr int kSize = S.ue8m0 ? 1 : 4;
+        const i64 first = batch * from.batch_groups;
+        group_stride = from.group_stride * kSize;
+        within = S.packed ? i32(first & 3) : 0;
+        groups = from.groups;
+        const u8 *base = static_cast<const u8 *>(from.base) + batch * from.batch_stride * kSize +
+                         (S.packed ? first >> 2 : first) * group_stride;
+        wide = S.packed ? within == 0
+                        : group_stride == kSize && groups % 4 == 0 &&
+                              (u64(base) | from.row_stride * kSize) % (4 * kSize) == 0;
 #pragma unroll
         for (int t = 0; t < kEach; t++) {
-            const i32 line = i32(thread) + t * Threads, row = first_row + line * S.step;
-            const i64 at = batch * from.batch_stride + row / S.gran_mn * from.row_stride;
-            line_at[t] = line < S.lines && row < from.rows
-                             ? static_cast<const u8 *>(from.base) + at * kSize
-                             : nullptr;
+            const i32 line = least(i32(thread) + t * Threads, S.lines - 1);
+            const i32 row = least(first_row + line * S.step, from.rows - 1);
+            line_at[t] = base + row / S.gran_mn * from.row_stride * kSize;
         }
-        group_stride = from.group_stride * kSize;
-        first = batch * from.batch_groups;
-        groups = from.groups;
     }
 
-    __device__ __forceinline__ u32 read(const u8 *at) const
+    // Hidden from a compiler that would keep the addresses of all groups and blocks in registers.
+    __device__ __forceinline__ const u8 *place(const u8 *line, i32 group) const
     {
-        return S.ue8m0 ? u32(*at) : *reinterpret_cast<const u32 *>(at);
+        const u8 *at = line + scale_offset<S.packed>(0, group, 0, group_stride);
+        asm volatile("" : "+l"(at));
+        return at;
     }
 
-    __device__ __forceinline__ const u8 *place(const u8 *line, i64 group) const
+    // Four codes, of which `left` exist. The padding of a row's last word may be read, and is not
+    // kept: it may be NaN.
+    __device__ __forceinline__ u32 read_codes(const u8 *line, i32 group, i32 left) const
     {
-        return line + scale_offset<S.packed>(0, group, 0, group_stride);
-    }
-
-    // Four packed scales; the padding of a row's last word may be read, and is not used.
-    __device__ __forceinline__ u32 read_word(const u8 *line, i64 group, i32 left) const
-    {
-        if (group % 4 == 0) {
-            return *reinterpret_cast<const u32 *>(line + group / 4 * group_stride);
+        if (wide) {
+            const u32 word = *reinterpret_cast<const u32 *>(place(line, group));
+            return S.packed && !S.fold && left < 4 ? word & ((1u << 8 * left) - 1) : word;
         }
         u32 word = 0;
-#pragma unroll 1                                   // rare, and registers are scarce
-        for (int g = 0; g < least(4, left); g++) { // batches side by side share words
-            word |= read(place(line, group + g)) << 8 * g;
+#pragma unroll
+        for (int g = 0; g < 4; g++) {
+            if (g < left) {
+                word |= u32(*place(line, group + g)) << 8 * g;
+            }
         }
         return word;
     }
 
-    // The address walks from group to group, hidden from a compiler that would keep them all in
-    // registers.
-    __device__ __forceinline__ void fetch(int slot, i32 block)
+    __device__ __forceinline__ void read(u32 (&to)[kHeld], const u8 *line, i32 group,
+                                         i32 left) const
     {
+        if constexpr (kWords) {
+            to[0] = read_codes(line, group, left);
+        } else if constexpr (!kFours) {
+            const u8 *at = place(line, group);
+            to[0] = S.ue8m0 ? u32(*at) : *reinterpret_cast<const u32 *>(at);
+        } else if (wide) {
+            const uint4 four = *reinterpret_cast<const uint4 *>(place(line, group));
+            to[0] = four.x, to[1 % kHeld] = four.y, to[2 % kHeld] = four.z, to[3 % kHeld] = four.w;
+        } else {
 #pragma unroll
-        for (int t = 0; t < kEach; t++) {
-            const i64 group = first + block * kGroups;
-            const i32 left = line_at[t] == nullptr ? 0 : groups - block * kGroups;
-            if constexpr (kWords) {
-                held[slot][t][0] = left > 0 ? read_word(line_at[t], group, left) : 0;
-            } else {
-                const u8 *at = place(line_at[t], group);
-#pragma unroll
-                for (int g = 0; g < kHeld; g++) {
-                    held[slot][t][g] = g < left ? read(at) : 0;
-                    at += group_stride;
-                    asm volatile("" : "+l"(at));
-                }
+            for (int g = 0; g < kHeld; g++) {
+                to[g] = g < left ? *reinterpret_cast<const u32 *>(place(line, group + g)) : 0;
             }
         }
     }
 
-    // Of group g: a float's bits, or a ue8m0 code.
-    __device__ __forceinline__ u32 bits_of(int slot, int t, int g) const
+    // Nothing past the operand's last stage, which nobody stores.
+    __device__ __forceinline__ void fetch(int slot, i32 block)
     {
-        return kWords ? held[slot][t][0] >> 8 * g & 0xff : held[slot][t][g % kHeld];
-    }
-
-    __device__ __forceinline__ u32 word_of(int slot, int t) const
-    {
-        return kWords ? held[slot][t][0]
-                      : bits_of(slot, t, 0) | bits_of(slot, t, 1) << 8 | bits_of(slot, t, 2) << 16 |
-                            bits_of(slot, t, 3) << 24;
+        const i32 left = groups - block * kGroups;
+        if (left > 0) {
+#pragma unroll
+            for (int t = 0; t < kEach; t++) {
+                read(held[slot][t], line_at[t], within + block * kGroups, left);
+            }
+        }
     }
 
     // Scales, tables and flags to the stage that begins at `to`. The whole warp takes part. A line
@@ -141,8 +154,7 @@ template <ScaleShape S, int Threads, int Ahead> struct ScaleReads {
 #pragma unroll
         for (int t = 0; t < kEach; t++) {
             const int line = int(thread) + t * Threads;
-            const E2m1Groups four = E2m1Groups::make(
-                word_of(slot, t), line_at[t] == nullptr ? 0 : groups - block * kGroups);
+            const E2m1Groups four = E2m1Groups::make(held[slot][t][0], groups - block * kGroups);
             const bool apart = !four.share();
             const bool some = S.step == 1 ? __any_sync(0xffffffffu, apart) : apart;
             const i32 shared_scale = four.shared_scale();
@@ -170,42 +182,58 @@ template <ScaleShape S, int Threads, int Ahead> struct ScaleReads {
         }
     }
 
-    // Outside the operand the data are zeros, and so is the scale.
-    __device__ __forceinline__ void store(float *to, int slot, i32 block, u32 thread) const
+    __device__ __forceinline__ void store(float *to, int slot, u32 thread) const
     {
 #pragma unroll
         for (int t = 0; t < kEach; t++) {
             const int line = int(thread) + t * Threads;
-#pragma unroll
-            for (int g = 0; g < kGroups && line < S.lines; g++) {
-                const u32 bits = bits_of(slot, t, g);
-                const float scale = S.ue8m0 ? ue8m0_decode(u8(bits)) : __uint_as_float(bits);
-                const bool present = line_at[t] != nullptr && block * kGroups + g < groups;
-                to[Stage::index(line, g)] = present ? scale : 0.0f;
+            const u32(&of)[kHeld] = held[slot][t];
+            if (S.lines % Threads != 0 && line >= S.lines) {
+                continue;
             }
+            if constexpr (!kFours) {
+                to[line] = S.ue8m0 ? ue8m0_decode(u8(of[0])) : __uint_as_float(of[0]);
+            } else {
+                const float4 scale = four_of(of);
+                if constexpr (S.by_line) {
+                    reinterpret_cast<float4 *>(to)[line] = scale;
+                } else {
+                    to[line] = scale.x, to[S.lines + line] = scale.y;
+                    to[2 * S.lines + line] = scale.z, to[3 * S.lines + line] = scale.w;
+                }
+            }
+        }
+    }
+
+    static __device__ __forceinline__ float4 four_of(const u32 (&of)[kHeld])
+    {
+        if constexpr (kWords) {
+            return ue8m0x4_decode(of[0]);
+        } else {
+            return make_float4(__uint_as_float(of[0]), __uint_as_float(of[1 % kHeld]),
+                               __uint_as_float(of[2 % kHeld]), __uint_as_float(of[3 % kHeld]));
         }
     }
 };
 
-// N floats in a row from shared memory, four or two at a time: they lie at a multiple of as many.
-template <int N> __device__ __forceinline__ void scales_load(float (&to)[N], const float *from)
+// N floats in a row from shared memory at `from` + Offset, four or two at a time: they lie at a
+// multiple of as many. Addresses of 32 bits spare the multiplying warps what 64 cost.
+template <int Offset = 0, int N>
+__device__ __forceinline__ void scales_load(float (&to)[N], u32 from)
 {
     if constexpr (N % 4 == 0) {
-#pragma unroll
-        for (int i = 0; i < N; i += 4) {
-            const float4 x = *reinterpret_cast<const float4 *>(from + i);
-            to[i] = x.x, to[i + 1] = x.y, to[i + 2] = x.z, to[i + 3] = x.w;
-        }
+        asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4+%5];"
+                     : "=f"(to[0]), "=f"(to[1]), "=f"(to[2]), "=f"(to[3])
+                     : "r"(from), "n"(Offset));
     } else if constexpr (N % 2 == 0) {
-#pragma unroll
-        for (int i = 0; i < N; i += 2) {
-            const float2 x = *reinterpret_cast<const float2 *>(from + i);
-            to[i] = x.x, to[i + 1] = x.y;
-        }
+        asm volatile("ld.shared.v2.f32 {%0, %1}, [%2+%3];"
+                     : "=f"(to[0]), "=f"(to[1])
+                     : "r"(from), "n"(Offset));
     } else {
-#pragma unroll
-        for (int i = 0; i < N; i++) {
-            to[i] = from[i];
-        }
+        asm volatile("ld.shared.f32 %0, [%1+%2];" : "=f"(to[0]) : "r"(from), "n"(Offset));
+    }
+    constexpr int kTaken = N % 4 == 0 ? 4 : N % 2 == 0 ? 2 : 1;
+    if constexpr (N > kTaken) {
+        scales_load<Offset + kTaken * 4>(reinterpret_cast<float(&)[N - kTaken]>(to[kTaken]), from);
     }
 }

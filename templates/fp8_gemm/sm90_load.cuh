@@ -43,8 +43,9 @@ __device__ __forceinline__ void load_scales(Ring<C> ring, const Schedule<C> &sch
                                             const ScaleSource &source, u8 *shared, u32 thread)
 {
     constexpr bool kRows = At == Tile<C>::kRowScalesAt;
-    constexpr int kAhead =
-        ScaleReads<S, Threads, 1>::kEach * ScaleReads<S, Threads, 1>::kHeld >= 4 ? 1 : 2;
+    // Words are few registers to hold and many to decode.
+    using One = ScaleReads<S, Threads, 1>;
+    constexpr int kAhead = One::kEach * One::kHeld >= (One::kWords ? 2 : 4) ? 1 : 2;
     ScaleReads<S, Threads, kAhead> reads;
     for (i32 i = schedule.first(); i < schedule.tiles; i += schedule.step()) {
         const Work w = schedule.at(i);
@@ -64,7 +65,7 @@ __device__ __forceinline__ void load_scales(Ring<C> ring, const Schedule<C> &sch
                     if constexpr (S.fold) {
                         reads.store_folded(to, a, block, thread);
                     } else {
-                        reads.store(reinterpret_cast<float *>(to), a, block, thread);
+                        reads.store(reinterpret_cast<float *>(to), a, thread);
                     }
                     __syncwarp();
                     if (thread % 32 == 0) {

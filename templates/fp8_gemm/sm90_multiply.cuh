@@ -33,16 +33,18 @@ template <Config C, int Groups = Tile<C>::RowScales::kGroups> struct RowScales {
     static constexpr int kGroups = Groups, kStride = T::RowScales::kGroups;
     float upper[T::kTiles][kGroups], lower[T::kTiles][kGroups];
 
-    // `line`: of the warpgroup's first row.
-    __device__ __forceinline__ void load(const float *slot, i32 first_row)
+    // From the slot of a stage, At beyond `slot`; `first_row`: the warpgroup's.
+    template <int At> __device__ __forceinline__ void load(u32 slot, i32 first_row)
     {
         const i32 warp = i32(threadIdx.x) % 128 / 32, lane = i32(threadIdx.x) % 32;
+        const i32 row = first_row + warp * 16 + (T::kRowGran == 1 ? lane / 4 : 0);
+        const u32 from = slot + row / T::kRowStep * (kStride * 4);
 #pragma unroll
         for (int t = 0; t < T::kTiles; t++) {
-            const i32 row = first_row + t * 64 + warp * 16 + (T::kRowGran == 1 ? lane / 4 : 0);
-            scales_load(upper[t], slot + row / T::kRowStep * kStride);
+            const u32 at = from + t * (64 / T::kRowStep * kStride * 4);
+            scales_load<At>(upper[t], at);
             if constexpr (T::kRowGran == 1) {
-                scales_load(lower[t], slot + (row + 8) * kStride);
+                scales_load<At + 8 * kStride * 4>(lower[t], at);
             } else {
 #pragma unroll
                 for (int g = 0; g < kGroups; g++) {
@@ -53,22 +55,23 @@ template <Config C, int Groups = Tile<C>::RowScales::kGroups> struct RowScales {
     }
 };
 
-// sum += row scale * column scale * part. `columns` are the scales of the warpgroup's columns for
-// one group of K: one for each step of columns, or for each column.
+// sum += row scale * column scale * part. The scales of the warpgroup's columns for one group of K
+// are `lines`, one for each step of columns, or where each column has its own lie at `slot`.
 template <Config C>
 __device__ __forceinline__ void promote(Part<C> &sum, const Part<C> &part, float upper, float lower,
-                                        const float *columns, int chunk)
+                                        const float *lines, u32 slot, int chunk)
 {
     using T = Tile<C>;
 #pragma unroll
     for (int j = 0; j < C.chunk / 8; j++) {
         float left, right;
         if constexpr (T::kColumnGran == 1) {
-            const i32 c = chunk * C.chunk + j * 8 + i32(threadIdx.x) % 4 * 2;
-            const float2 pair = *reinterpret_cast<const float2 *>(columns + c);
-            left = pair.x, right = pair.y;
+            float pair[2];
+            scales_load<T::kColumnScalesAt>(pair, slot + (chunk * C.chunk + j * 8) * 4 +
+                                                      threadIdx.x % 4 * 8);
+            left = pair[0], right = pair[1];
         } else {
-            left = right = columns[(chunk * C.chunk + j * 8) / T::kColumnStep];
+            left = right = lines[(chunk * C.chunk + j * 8) / T::kColumnStep];
         }
         sum[j][0] = fmaf(upper * left, part[j][0], sum[j][0]);
         sum[j][1] = fmaf(upper * right, part[j][1], sum[j][1]);
@@ -96,9 +99,10 @@ template <Config C> struct Multiplier {
                ring.stage * (T::kColumnBytes >> 4);
     }
 
-    __device__ __forceinline__ const float *slot(int at, int bytes) const
+    // Of the stage: a slot of so many bytes, from the first stage's.
+    __device__ __forceinline__ u32 slot(int bytes) const
     {
-        return reinterpret_cast<const float *>(shared + at + ring.stage * bytes);
+        return ring.base + ring.stage * bytes;
     }
 
     // This warp is done with the stage: in both CTAs where they share loads.
@@ -138,27 +142,26 @@ template <Config C> struct Multiplier {
     {
         const u64 a = rows(), b = columns();
         const u32 empty = ring.empty();
-        const float *column_slot =
-            slot(T::kColumnScalesAt, T::ColumnScales::kBytes) + column / T::kColumnStep;
+        const u32 column_slot = slot(T::ColumnScales::kBytes) + column / T::kColumnStep * 4;
         RowScales<C> scales;
-        scales.load(slot(T::kRowScalesAt, T::RowScales::kBytes), row);
+        scales.template load<T::kRowScalesAt>(slot(T::RowScales::kBytes), row);
         ring.advance();
         float lines[kLines];
         if constexpr (T::kColumnGran != 1 && T::ColumnScales::kGroups == 1) {
-            scales_load(lines, column_slot);
+            scales_load<T::kColumnScalesAt>(lines, column_slot);
         }
 #pragma unroll
         for (int u = 0; u < T::kUnits; u++) {
             const int interval = u / (T::kTiles * T::kChunks), tile = u / T::kChunks % T::kTiles;
             const int row_group = interval % RowScales<C>::kGroups;
-            const float *from =
-                column_slot + interval % T::ColumnScales::kGroups * T::kColumnScales.lines;
+            const u32 from =
+                column_slot + interval % T::ColumnScales::kGroups * T::kColumnScales.lines * 4;
             if constexpr (C.sets == 1) {
                 start_unit<C>(part[0], a, b, u);
             }
             if (T::kColumnGran != 1 && T::ColumnScales::kGroups > 1 &&
                 u % (T::kTiles * T::kChunks) == 0) {
-                scales_load(lines, from);
+                scales_load<T::kColumnScalesAt>(lines, from);
             }
             const bool early = C.queue == 2 && u > 0, more = u + 1 < T::kUnits || !Last;
             if (early) {
@@ -177,8 +180,7 @@ template <Config C> struct Multiplier {
                 release(empty);
             }
             promote<C>(sum[tile][u % T::kChunks], part[u % C.sets], scales.upper[tile][row_group],
-                       scales.lower[tile][row_group], T::kColumnGran == 1 ? from : lines,
-                       u % T::kChunks);
+                       scales.lower[tile][row_group], lines, from, u % T::kChunks);
         }
         if constexpr (T::kColumnGran == 1) {
             release(empty);

@@ -84,7 +84,7 @@ template <Config C> struct Nibbles {
 template <Config C> struct NibbleStage {
     using T = Tile<C>;
     Nibbles<C> nibbles;
-    const float *row_slot, *column_slot;
+    u32 row_slot, column_slot; // shared addresses
     i32 row;
     u64 columns;
 
@@ -92,9 +92,9 @@ template <Config C> struct NibbleStage {
     {
         NibbleStage s;
         s.nibbles = Nibbles<C>::make(m, positive);
-        s.row_slot = m.slot(T::kRowScalesAt, T::RowScales::kBytes);
+        s.row_slot = m.slot(T::RowScales::kBytes);
         s.row = m.row;
-        s.column_slot = m.slot(T::kColumnScalesAt, T::ColumnScales::kBytes) + m.column;
+        s.column_slot = m.slot(T::ColumnScales::kBytes) + m.column * 4;
         s.columns = m.columns();
         return s;
     }
@@ -116,8 +116,8 @@ template <Config C> struct NibbleStage {
     {
         const int row_group = step * Groups / 4, column_group = step * 32 / T::kColumnScales.gran_k;
         promote<C>(sum[tile][chunk], part, scales.upper[tile][row_group],
-                   scales.lower[tile][row_group],
-                   column_slot + column_group * T::kColumnScales.lines, chunk);
+                   scales.lower[tile][row_group], nullptr,
+                   column_slot + column_group * T::kColumnScales.lines * 4, chunk);
     }
 
     // All products of the stage, one interval of one tile and chunk after the other.
@@ -125,7 +125,7 @@ template <Config C> struct NibbleStage {
     {
         constexpr int kSteps = Interval / 32;
         RowScales<C, least(4 / kSteps, T::RowScales::kGroups)> scales;
-        scales.load(row_slot, row);
+        scales.template load<T::kRowScalesAt>(row_slot, row);
 #pragma unroll
         for (int i = 0; i < 4 / kSteps * T::kTiles; i++) {
             const int tile = i % T::kTiles, step = i / T::kTiles * kSteps;
@@ -164,7 +164,7 @@ __device__ __forceinline__ void nibbles_stage(const NibbleStage<C> &now, Sums<C>
     const typename Nibbles<C>::Tables tables = now.nibbles.tables_of(0);
     RowScales<C> scales;
     u32 a[2][4];
-    scales.load(now.row_slot, now.row);
+    scales.template load<T::kRowScalesAt>(now.row_slot, now.row);
     now.nibbles.expand(a[0], tables, 0, 0);
     now.template multiply<false>(part[0], a[0], 0, 0);
     wgmma_commit();

@@ -121,6 +121,32 @@ static const struct {
      KERNEL("shl.b32 %r1, %r0, 5; mov.u32 %r2, s; add.u32 %r1, %r1, %r2;"
             "st.shared.v4.u32 [%r1], {%r0, %r0, %r0, %r0};"),
      {{FIELD(shared_wavefronts), 8}, {FIELD(shared_conflicts), 4}}},
+    /* registers of pairs come back two in one: 16 lanes of 16 bytes a wavefront, 32 of 8 */
+    {"shared broadcast of 16 bytes",
+     KERNEL("mov.u32 %r2, s; ld.shared.v4.u32 {%r3, %r4, %r5, %r6}, [%r2];"),
+     {{FIELD(shared_wavefronts), 2}, {FIELD(shared_conflicts), 0}}},
+    {"shared broadcast of 8 bytes",
+     KERNEL("mov.u32 %r2, s; ld.shared.v2.u32 {%r3, %r4}, [%r2];"),
+     {{FIELD(shared_wavefronts), 1}, {FIELD(shared_conflicts), 0}}},
+    /* half a warp at 0, half at 32; and lanes n and n + 16 at 32 n: both as measured on H100 */
+    {"shared, 16 bytes for half a warp",
+     KERNEL("and.b32 %r1, %r0, 16; shl.b32 %r1, %r1, 1; mov.u32 %r2, s; add.u32 %r2, %r1, %r2;"
+            "ld.shared.v4.u32 {%r3, %r4, %r5, %r6}, [%r2];"),
+     {{FIELD(shared_wavefronts), 2}, {FIELD(shared_conflicts), 0}}},
+    {"shared, 16 bytes for lanes far apart",
+     KERNEL("and.b32 %r1, %r0, 15; shl.b32 %r1, %r1, 5; mov.u32 %r2, s; add.u32 %r2, %r1, %r2;"
+            "ld.shared.v4.u32 {%r3, %r4, %r5, %r6}, [%r2];"),
+     {{FIELD(shared_wavefronts), 8}, {FIELD(shared_conflicts), 4}}},
+    /* lanes two apart share 16 bytes; a store of them gains nothing */
+    {"shared, 16 bytes for lanes two apart",
+     KERNEL("shr.b32 %r1, %r0, 2; shl.b32 %r1, %r1, 1; and.b32 %r2, %r0, 1;"
+            "add.u32 %r1, %r1, %r2; shl.b32 %r1, %r1, 4; mov.u32 %r2, s; add.u32 %r2, %r1, %r2;"
+            "ld.shared.v4.u32 {%r3, %r4, %r5, %r6}, [%r2];"),
+     {{FIELD(shared_wavefronts), 2}}},
+    {"shared, neighbours store to one place",
+     KERNEL("shr.b32 %r1, %r0, 1; shl.b32 %r1, %r1, 4; mov.u32 %r2, s; add.u32 %r2, %r1, %r2;"
+            "st.shared.v4.u32 [%r2], {%r1, %r1, %r1, %r1};"),
+     {{FIELD(shared_wavefronts), 4}, {FIELD(shared_conflicts), 0}}},
     /* rows of 16 bytes side by side: the eight of a matrix are 128 bytes, one wavefront */
     {"ldmatrix without conflicts",
      KERNEL("shl.b32 %r1, %r0, 4; mov.u32 %r2, s; add.u32 %r1, %r1, %r2;"
