@@ -127,9 +127,12 @@ template <ScaleShape S, int Threads, int Ahead> struct ScaleReads {
             const uint4 four = *reinterpret_cast<const uint4 *>(place(line, group));
             to[0] = four.x, to[1 % kHeld] = four.y, to[2 % kHeld] = four.z, to[3 % kHeld] = four.w;
         } else {
+            const u8 *at = place(line, group);
 #pragma unroll
             for (int g = 0; g < kHeld; g++) {
-                to[g] = g < left ? *reinterpret_cast<const u32 *>(place(line, group + g)) : 0;
+                to[g] = g < left ? *reinterpret_cast<const u32 *>(at) : 0;
+                at += group_stride;
+                asm volatile("" : "+l"(at));
             }
         }
     }
@@ -216,24 +219,26 @@ template <ScaleShape S, int Threads, int Ahead> struct ScaleReads {
     }
 };
 
-// N floats in a row from shared memory at `from` + Offset, four or two at a time: they lie at a
-// multiple of as many. Addresses of 32 bits spare the multiplying warps what 64 cost.
-template <int Offset = 0, int N>
+// N floats in a row from shared memory at `from` + Offset, four or two at a time where N is a
+// multiple of as many: they lie at one. Addresses of 32 bits spare the multiplying warps what 64
+// cost.
+template <int Offset = 0, int Wide = 0, int N>
 __device__ __forceinline__ void scales_load(float (&to)[N], u32 from)
 {
-    if constexpr (N % 4 == 0) {
+    constexpr int kWide = Wide > 0 ? Wide : N % 4 == 0 ? 4 : N % 2 == 0 ? 2 : 1;
+    if constexpr (kWide == 4) {
         asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4+%5];"
                      : "=f"(to[0]), "=f"(to[1]), "=f"(to[2]), "=f"(to[3])
                      : "r"(from), "n"(Offset));
-    } else if constexpr (N % 2 == 0) {
+    } else if constexpr (kWide == 2) {
         asm volatile("ld.shared.v2.f32 {%0, %1}, [%2+%3];"
                      : "=f"(to[0]), "=f"(to[1])
                      : "r"(from), "n"(Offset));
     } else {
         asm volatile("ld.shared.f32 %0, [%1+%2];" : "=f"(to[0]) : "r"(from), "n"(Offset));
     }
-    constexpr int kTaken = N % 4 == 0 ? 4 : N % 2 == 0 ? 2 : 1;
-    if constexpr (N > kTaken) {
-        scales_load<Offset + kTaken * 4>(reinterpret_cast<float(&)[N - kTaken]>(to[kTaken]), from);
+    if constexpr (N > kWide) {
+        scales_load<Offset + kWide * 4, kWide>(reinterpret_cast<float(&)[N - kWide]>(to[kWide]),
+                                               from);
     }
 }
