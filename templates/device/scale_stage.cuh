@@ -13,6 +13,7 @@
 struct ScaleShape {
     int lines, step, gran_mn, gran_k;
     bool ue8m0, packed, by_line;
+    bool wide; // with gran_k 32: a line's four groups of a stage are one aligned access
     bool fold = false;
 };
 
@@ -66,7 +67,6 @@ template <ScaleShape S, int Threads, int Ahead> struct ScaleReads {
     const u8 *line_at[kEach]; // the batch's first group of each line; packed: that group's word
     i64 group_stride;         // bytes
     i32 within, groups;       // packed: the first group's place in its word; of the operand
-    bool wide;                // a line's four groups of a stage are one aligned access
     u32 held[Ahead][kEach][kHeld]; // as read: a float's bits, a byte, or four
 
     __device__ __forceinline__ void open(const ScaleSource &from, i32 batch, i32 first_row,
@@ -78,9 +78,6 @@ template <ScaleShape S, int Threads, int Ahead> struct ScaleReads {
         groups = from.groups;
         const u8 *base = static_cast<const u8 *>(from.base) + batch * from.batch_stride * kSize +
                          (S.packed ? first >> 2 : first) * group_stride;
-        wide = S.packed ? within == 0
-                        : group_stride == kSize && groups % 4 == 0 &&
-                              (u64(base) | from.row_stride * kSize) % (4 * kSize) == 0;
 #pragma unroll
         for (int t = 0; t < kEach; t++) {
             const i32 line = least(i32(thread) + t * Threads, S.lines - 1);
@@ -89,27 +86,38 @@ template <ScaleShape S, int Threads, int Ahead> struct ScaleReads {
         }
     }
 
-    // Hidden from a compiler that would keep the addresses of all groups and blocks in registers.
     __device__ __forceinline__ const u8 *place(const u8 *line, i32 group) const
     {
-        const u8 *at = line + scale_offset<S.packed>(0, group, 0, group_stride);
+        return line + scale_offset<S.packed>(0, group, 0, group_stride);
+    }
+
+    // From group to group; hidden from a compiler that would keep the addresses of all in
+    // registers.
+    __device__ __forceinline__ void step(const u8 *&at) const
+    {
+        at += group_stride;
         asm volatile("" : "+l"(at));
-        return at;
     }
 
     // Four codes, of which `left` exist. The padding of a row's last word may be read, and is not
     // kept: it may be NaN.
     __device__ __forceinline__ u32 read_codes(const u8 *line, i32 group, i32 left) const
     {
-        if (wide) {
-            const u32 word = *reinterpret_cast<const u32 *>(place(line, group));
+        const u8 *at = place(line, group);
+        u32 word = 0;
+        if constexpr (S.wide) {
+            word = *reinterpret_cast<const u32 *>(at);
             return S.packed && !S.fold && left < 4 ? word & ((1u << 8 * left) - 1) : word;
         }
-        u32 word = 0;
-#pragma unroll
-        for (int g = 0; g < 4; g++) {
-            if (g < left) {
+        if constexpr (S.packed) {
+#pragma unroll 1 // rare: batches side by side share words
+            for (int g = 0; g < least(4, left); g++) {
                 word |= u32(*place(line, group + g)) << 8 * g;
+            }
+        } else {
+#pragma unroll
+            for (int g = 0; g < 4; g++, step(at)) {
+                word |= g < left ? u32(*at) << 8 * g : 0;
             }
         }
         return word;
@@ -120,19 +128,18 @@ template <ScaleShape S, int Threads, int Ahead> struct ScaleReads {
     {
         if constexpr (kWords) {
             to[0] = read_codes(line, group, left);
-        } else if constexpr (!kFours) {
-            const u8 *at = place(line, group);
+            return;
+        }
+        const u8 *at = place(line, group);
+        if constexpr (!kFours) {
             to[0] = S.ue8m0 ? u32(*at) : *reinterpret_cast<const u32 *>(at);
-        } else if (wide) {
-            const uint4 four = *reinterpret_cast<const uint4 *>(place(line, group));
+        } else if constexpr (S.wide) {
+            const uint4 four = *reinterpret_cast<const uint4 *>(at);
             to[0] = four.x, to[1 % kHeld] = four.y, to[2 % kHeld] = four.z, to[3 % kHeld] = four.w;
         } else {
-            const u8 *at = place(line, group);
 #pragma unroll
-            for (int g = 0; g < kHeld; g++) {
+            for (int g = 0; g < kHeld; g++, step(at)) {
                 to[g] = g < left ? *reinterpret_cast<const u32 *>(at) : 0;
-                at += group_stride;
-                asm volatile("" : "+l"(at));
             }
         }
     }

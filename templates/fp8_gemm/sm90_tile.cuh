@@ -21,6 +21,7 @@ struct Config {
     int residency;        // CTAs of an SM that registers are kept for
     int a_gran_k, b_gran_mn, b_gran_k;
     bool a_ue8m0, a_packed, b_ue8m0, b_packed;
+    bool a_wide, b_wide; // four groups of scales are one aligned access
     bool out_f32, accumulate;
     bool b_e2m1 = false; // rows are B's, two codes a byte, and go through registers
     bool fold = false;   // of e2m1: groups of 32 share a scale for 128 of K where that is exact
@@ -51,6 +52,7 @@ template <Config C> struct Tile {
                                               C.swap ? C.b_ue8m0 : C.a_ue8m0,
                                               C.swap ? C.b_packed : C.a_packed,
                                               true,
+                                              C.swap ? C.b_wide : C.a_wide,
                                               C.fold};
     static constexpr ScaleShape kColumnScales = {kColumns / kColumnStep,
                                                  kColumnStep,
@@ -58,7 +60,8 @@ template <Config C> struct Tile {
                                                  C.swap ? C.a_gran_k : C.b_gran_k,
                                                  C.swap ? C.a_ue8m0 : C.b_ue8m0,
                                                  C.swap ? C.a_packed : C.b_packed,
-                                                 false};
+                                                 false,
+                                                 C.swap ? C.a_wide : C.b_wide};
     using RowScales = ScaleStage<kRowScales>;
     using ColumnScales = ScaleStage<kColumnScales>;
 
