@@ -148,7 +148,7 @@ static hone_status find_counts(checking *k, const item *i, hone_error *error)
     if (n->count[CHECK_CODES] > 0) {
         TRY(find_count(k, CHECK_CODES, i, i->pair.weight->tensor->bytes, error));
     }
-    if (n->not_pow2 == 0 && n->blocks >= blocks_tell && n->topped == n->blocks) {
+    if (n->not_pow2 == 0 && n->blocks >= blocks_tell && n->topped >= n->blocks - n->blocks / 10) {
         TRY(find_count(k, CHECK_ROUNDED, i, n->blocks, error));
     }
 done:

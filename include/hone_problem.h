@@ -317,16 +317,16 @@ typedef struct hone_mxfp4_fold {
 } hone_mxfp4_fold;
 
 /* f32 scales as kernels read them (kernels.md 1.3, 5.1), by moving and never by rounding.
- *   experts = 0  scale [batch, rows, groups], row-major; out: a matrix of `scale_layout` for each
- * of the batch, col or tma of f32, packed of ue8m0 experts > 0  the scales of a k-grouped product:
- * scale [groups, rows], rows side by side, an expert's ceil(ks[e] / gran_k) groups behind the one's
- * before; ks int32 [experts], elements of k, on the device, less than 0 as 0. out: words [(groups +
- * 3 * experts) / 4, rows] of four ue8m0 bytes, the lowest group first; every expert begins a word.
- * Padding of tma is 1.0; bytes of packed words that no group has are 0 (2^-127), rows of words that
- * no expert has too. What is no power of two from 2^-127 to 2^127 becomes 0xff, NaN, in packed
- * words and `wrong`, a u64, grows by the number of them; by groups too that ks asks for past
- * `groups` and that a word of `out` is there for: their bytes are 0, and each row counts. f32 keeps
- * its bits. `ks` is empty without experts. */
+ * Without experts: scale [batch, rows, groups], row-major; out: a matrix of `scale_layout` for each
+ * of the batch, col or tma of f32 (padding is 1.0), or packed of ue8m0.
+ * With experts, those of a k-grouped product: scale [groups, rows], an expert's ceil(ks[e] /
+ * gran_k) groups behind the one's before; ks int32 [experts], elements of k, on the device, below
+ * 0 as 0. out: words [(groups + 3 * experts) / 4, rows] of four ue8m0 bytes, lowest group first;
+ * every expert begins a word.
+ * Bytes of words that no group has are 0 (2^-127), rows that no expert has too. What is no power
+ * of two from 2^-127 to 2^127 becomes 0xff, NaN, in words; `wrong`, a u64, grows by their number
+ * and, a row each, by groups that ks asks for past `groups`, whose bytes are 0. f32 keeps its bits.
+ */
 typedef struct hone_scale_pack {
     int64_t rows, groups, batch;
     int32_t experts;      /* 0 to 128; then batch is 1 and rows a multiple of 4 */

@@ -3,8 +3,8 @@
 //
 // Nothing is rounded: a value that is no power of two becomes NaN (0xff) in a word, and is counted.
 // Row-major matrices turn in shared memory: rows of groups are read, columns of rows written. The
-// scales of experts lie column by column already: a thread makes the words of four rows. Bytes equal
-// hone_pack_scales's and hone_pack_scales_grouped's. Domains and launch: tiles.yaml.
+// scales of experts lie column by column already: a thread makes the words of four rows. Bytes
+// equal hone_pack_scales's and hone_pack_scales_grouped's. Domains and launch: tiles.yaml.
 #include "device/vector.cuh"
 #include "device/warp.cuh"
 
@@ -27,7 +27,8 @@ template <Config C> struct Work {
                   "lines: every thread reads alike");
     static_assert(kWrites >= 1 && kWrites * C.threads * (C.grouped ? 4 : 1) == C.rows * C.lines,
                   "rows: every thread writes alike");
-    static_assert(C.grouped || C.threads % (kGroups / C.vec) == 0, "lines: a thread keeps its column");
+    static_assert(C.grouped || C.threads % (kGroups / C.vec) == 0,
+                  "lines: a thread keeps its column");
     static_assert(C.lines % 2 == 0 || C.grouped, "lines: columns of a tile in different banks");
 };
 
