@@ -153,11 +153,11 @@ static bool is_narrow(uint64_t stride, uint32_t len, uint32_t bytes)
     return stride <= MACHINE_LINE && bytes <= 16 && stride * (len - 1) + bytes <= MACHINE_LINE;
 }
 
-/* Whether each lane asks for what lane n ^ `by` does. */
+/* Whether each lane asks for what lane n ^ `by` does, which is there. */
 static bool asks_with(const uint64_t address[MACHINE_LANES], uint32_t mask, uint32_t by)
 {
     for (EACH_LANE(lane, mask)) {
-        if ((mask >> (lane ^ by) & 1) != 0 && address[lane] != address[lane ^ by]) {
+        if ((mask >> (lane ^ by) & 1) == 0 || address[lane] != address[lane ^ by]) {
             return false;
         }
     }
@@ -165,9 +165,9 @@ static bool asks_with(const uint64_t address[MACHINE_LANES], uint32_t mask, uint
 }
 
 /* Lanes of one wavefront: what 128 bytes serve. A load whose neighbours, or whose lanes two apart,
- * ask for the same place brings twice as many, since registers come back two in one
- * (forums.developer.nvidia.com/t/77228: from sm_70 on; t/373160 on H100: 16 lanes at one place and
- * 16 at another, 16 bytes each, take two). */
+ * ask for the same place brings twice as many, since registers come back two in one: so the vendor
+ * on sm_70 and sm_75 (forums.developer.nvidia.com/t/77228); seen on H100 and A10 for half warps at
+ * one place each (t/373160). */
 static uint32_t lanes_at_once(const access_window *win, uint32_t mask, uint32_t bytes, bool load)
 {
     uint32_t lanes = bytes <= 4 ? 32 : bytes == 8 ? 16 : 8;

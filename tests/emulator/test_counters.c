@@ -143,6 +143,11 @@ static const struct {
             "add.u32 %r1, %r1, %r2; shl.b32 %r1, %r1, 4; mov.u32 %r2, s; add.u32 %r2, %r1, %r2;"
             "ld.shared.v4.u32 {%r3, %r4, %r5, %r6}, [%r2];"),
      {{FIELD(shared_wavefronts), 2}}},
+    /* eight lanes without neighbours, of 16 bytes side by side: two of each quarter, as ever */
+    {"shared, 16 bytes of every fourth lane",
+     KERNEL("and.b32 %r1, %r0, 3; setp.ne.u32 %p1, %r1, 0; shl.b32 %r1, %r0, 2; mov.u32 %r2, s;"
+            "add.u32 %r2, %r1, %r2; @!%p1 ld.shared.v4.u32 {%r3, %r4, %r5, %r6}, [%r2];"),
+     {{FIELD(shared_wavefronts), 4}, {FIELD(shared_conflicts), 0}}},
     {"shared, neighbours store to one place",
      KERNEL("shr.b32 %r1, %r0, 1; shl.b32 %r1, %r1, 4; mov.u32 %r2, s; add.u32 %r2, %r1, %r2;"
             "st.shared.v4.u32 [%r2], {%r1, %r1, %r1, %r1};"),
