@@ -43,11 +43,25 @@ ask_both() {
   "$1/hone-device-check" ask "$real" "$3/cuda" | tee "$3/ask-cuda.txt" || failed=1
   "$1/hone-device-check" ask "$twin" "$3/emulated" | tee "$3/ask-emulated.txt" || failed=1
   "$1/hone-device-check" compare "$3/cuda" "$3/emulated" | tee "$3/compare.txt" || failed=1
-  # A proof and a time of each template on the real device.
-  for problem in fp8_gemm:m=4096,n=7168,k=2048,recipe=f32-1x128-128x128 act_quant:m=4096,k=7168 \
-    kv_quant:tokens=64,pages=64,record=v41_528-split-pow2_amax-v1; do
+  # A proof and a time of each op, and of the products' recipes for many rows and for few.
+  local problem
+  while read -r problem; do
     "$1/hone" bench --device "$real" --problem "$problem" | tee -a "$3/bench.txt" || failed=1
-  done
+  done <<'PROBLEMS'
+fp8_gemm:m=4096,n=7168,k=2048,recipe=f32-1x128-128x128
+fp8_gemm:m=4096,n=7168,k=2048,recipe=ue8m0-1x32-32x32
+fp8_gemm:m=4096,n=7168,k=2048,recipe=f32-1x32-128x128
+fp8_gemm:m=4096,n=7168,k=2048,recipe=f32-1x128-1x128,out=f32,accumulate=1
+fp8_gemm:m=16,n=7168,k=2048,recipe=f32-1x128-128x128
+fp8_gemm:m=16,n=7168,k=2048,recipe=ue8m0-1x32-32x32
+fp8_gemm:m=16,n=7168,k=2048,recipe=f32-1x128-e2m1/ue8m0/1x32
+act_quant:m=4096,k=7168
+act_quant:m=4096,k=7168,group=32,scale=ue8m0
+weight_quant:n=4096,k=7168
+kv_quant:tokens=64,pages=64,record=v41_528-split-pow2_amax-v1
+kv_quant:tokens=4096,pages=256,record=v41_528-split-pow2_amax-v1
+kv_gather:tokens=4096,pages=256,record=v41_528-split-pow2_amax-v1
+PROBLEMS
   return $failed
 }
 

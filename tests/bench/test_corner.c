@@ -15,7 +15,10 @@
 
 #define WGMMA    "fp8_gemm/sm90_wgmma"
 #define MMA_SYNC "fp8_gemm/mma_sync"
+#define FP4      "fp8_gemm/sm90_wgmma_fp4"
+#define SCALED   "fp8_gemm/sm120_block_scale"
 #define ADA      "emu:rtx4090"
+#define RTX5090  "emu:rtx5090"
 #define HOPPER   "emu:h20"
 enum { MOST_DRAWS = 64, FEW_SMS = 3 };
 
@@ -40,6 +43,10 @@ static const struct {
     {ADA, MMA_SYNC, "f32-1x32-128x128,out=f32"},
     {HOPPER, MMA_SYNC, "f32-1x128-128x128,accumulate=1"},
     {HOPPER, MMA_SYNC, "ue8m0-1x32-32x32"},
+    {HOPPER, FP4, "f32-1x128-e2m1/ue8m0/1x32"},
+    {RTX5090, SCALED, "ue8m0-1x32-32x32"},
+    {HOPPER, FP4, "ue8m0-1x32-e2m1/1x32,out=f32,accumulate=1"},
+    {RTX5090, SCALED, "ue8m0-1x32-e2m1/1x32,out=f32,accumulate=1"},
 };
 
 /* Draws asked for; 0: the short run. */
@@ -99,6 +106,12 @@ static const int64_t ms[] = {1, 15, 16, 17, 63, 64, 65, 127, 128, 129};
 /* n % 8 == 0 but not % 128, k % 16 == 0 but not % 128; small enough to run whole. */
 static const int64_t nks[][2] = {{576, 400}, {2112, 144}};
 
+/* Rows of two codes a byte are multiples of 16 bytes too. */
+static int64_t k_of(const char *recipe, int64_t k)
+{
+    return strstr(recipe, "e2m1") != NULL ? (k + 31) / 32 * 32 : k;
+}
+
 /* How many proofs of this process ran on fewer SMs than there are tiles. */
 static int on_few_sms;
 
@@ -110,7 +123,7 @@ static void prove_sizes(const corner_candidate *c, const char *recipe, const int
 
     ck_assert_ptr_nonnull(p);
     for (size_t i = from; i < ARRAY_LEN(ms); i += step) {
-        const hone_problem problem = corner_problem(recipe, ms[i], nk[0], nk[1]);
+        const hone_problem problem = corner_problem(recipe, ms[i], nk[0], k_of(recipe, nk[1]));
         prover *made = NULL;
         ck_assert_msg(corner_plan(c, &problem, 0, &p[0]), "%s at m=%d", c->text, (int)ms[i]);
         ck_assert_msg(prover_open(c->d, &problem, 23 + i, &made, &error) == HONE_OK, "%s",
@@ -136,8 +149,8 @@ START_TEST(corners_are_proved)
     if (full || (row % 3 == 0 && shape == row / 3 % 2)) {
         device *d = open_device(rows[row].device);
         const manifest *m = find(rows[row].template);
-        const hone_problem problem =
-            corner_problem(rows[row].recipe, 129, nks[shape][0], nks[shape][1]);
+        const hone_problem problem = corner_problem(rows[row].recipe, 129, nks[shape][0],
+                                                    k_of(rows[row].recipe, nks[shape][1]));
         const size_t len = configs_of(d, &problem, m, 100 + (uint64_t)_i, configs);
         for (size_t i = 0; i < len; i++) {
             corner_candidate c;
@@ -175,13 +188,13 @@ static bool is_short(size_t row, size_t shape, int64_t m)
            (row == 6 && shape == 6 && m == 1);
 }
 
-static void prove_shape(const device *d, size_t row, size_t shape, int64_t m, config *configs)
+static void prove_shape(size_t row, int64_t m, int64_t n, int64_t k, uint64_t seed, config *configs)
 {
     hone_error error = {0};
+    device *d = open_device(rows[row].device);
     const manifest *of = find(rows[row].template);
-    const hone_problem problem =
-        corner_problem(rows[row].recipe, m, shapes[shape][0], shapes[shape][1]);
-    const size_t len = configs_of(d, &problem, of, 1000 * row + 10 * shape + (uint64_t)m, configs);
+    const hone_problem problem = corner_problem(rows[row].recipe, m, n, k);
+    const size_t len = configs_of(d, &problem, of, seed, configs);
     prover *made = NULL;
     plan *p = calloc(1, sizeof *p);
 
@@ -195,8 +208,9 @@ static void prove_shape(const device *d, size_t row, size_t shape, int64_t m, co
         corner_close(&c);
     }
     printf("%s, %s, m=%d n=%d k=%d: %zu configs\n", rows[row].template, rows[row].recipe, (int)m,
-           (int)shapes[shape][0], (int)shapes[shape][1], len);
+           (int)n, (int)k, len);
     prover_close(made);
+    device_close(d);
     free(p);
 }
 
@@ -209,10 +223,29 @@ START_TEST(shapes_of_models_are_proved)
     ck_assert_ptr_nonnull(configs);
     for (size_t i = 0; i < ARRAY_LEN(shape_ms); i++) {
         if (draws() > 0 || is_short(row, shape, shape_ms[i])) {
-            device *d = open_device(rows[row].device);
-            prove_shape(d, row, shape, shape_ms[i], configs);
-            device_close(d);
+            prove_shape(row, shape_ms[i], shapes[shape][0], shapes[shape][1],
+                        1000 * row + 10 * shape + (uint64_t)shape_ms[i], configs);
         }
+    }
+    free(configs);
+}
+END_TEST
+
+/* Backward, of 4096 rows: the gradient of the input, and that of the weights added to f32 and as
+ * bf16. The short run has the first's narrowest. */
+START_TEST(backward_shapes_are_proved)
+{
+    enum { INPUT, ADDED = 3, OVERWRITTEN = 9, NARROWEST = 1 };
+    const int64_t n = shapes[_i][0], k = shapes[_i][1], m = 4096;
+    config *configs = calloc(MOST_DRAWS + 1, sizeof *configs);
+
+    ck_assert_ptr_nonnull(configs);
+    if (draws() > 0 || _i == NARROWEST) {
+        prove_shape(INPUT, m, k, n, 2000 + (uint64_t)_i, configs);
+    }
+    if (draws() > 0) {
+        prove_shape(ADDED, n, k, m, 3000 + (uint64_t)_i, configs);
+        prove_shape(OVERWRITTEN, n, k, m, 4000 + (uint64_t)_i, configs);
     }
     free(configs);
 }
@@ -308,6 +341,7 @@ int main(void)
     if (asked_for("shapes")) {
         tcase_add_loop_test(tests, shapes_of_models_are_proved, 0,
                             (int)(ARRAY_LEN(shape_rows) * ARRAY_LEN(shapes)));
+        tcase_add_loop_test(tests, backward_shapes_are_proved, 0, (int)ARRAY_LEN(shapes));
     }
     if (asked_for("schedules")) {
         tcase_add_loop_test(tests, every_schedule_gives_the_same_bits, 0,
