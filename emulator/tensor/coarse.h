@@ -20,8 +20,8 @@ VECTOR_INLINE void coarse_reach(void *out, const void *exponents, bool right)
 
     memcpy(&e, exponents, sizeof e);
     zero = (vi)((vb)e == (vb)SPLAT(packings[TENSOR_E4M3].zero));
-    e = right ? (vi)((vb)SPLAT(BYTES(COARSE_RIGHT)) - (vb)e)
-              : (vi)((vb)e + (vb)SPLAT(BYTES(COARSE_LEFT)));
+    e = right ? (vi)((vub)SPLAT(BYTES(COARSE_RIGHT)) - (vub)e)
+              : (vi)((vub)e + (vub)SPLAT(BYTES(COARSE_LEFT)));
     e = right ? e | zero : e & ~zero;
     memcpy(out, &e, sizeof e);
 }

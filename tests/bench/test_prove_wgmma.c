@@ -48,17 +48,6 @@ static const struct {
      CONFIG(1, 32, 128, 2, 1, 1, 1, 4, 0, 1, 0, 0)},
     {"fp8_gemm:m=20,n=136,k=1056,batch=3,batch_layout=inner,recipe=ue8m0-1x32-1x32",
      CONFIG(0, 64, 128, 1, 1, 1, 1, 4, 0, 2, 0, 0)},
-    /* four scales by one access: fp32 and e8m0 rows, words of batches side by side; k of 12 groups
-     */
-    {"fp8_gemm:m=70,n=168,k=384,recipe=f32-1x32-32x32,a_scale_layout=row,batch=2",
-     SHARED(0, 128, 128, 2, 1, 1, 2, 4, 0, 1, 56, 0)},
-    {"fp8_gemm:m=70,n=168,k=384,recipe=ue8m0-1x32-1x32,a_scale_layout=row,b_scale_layout=row",
-     SHARED(1, 64, 128, 2, 1, 1, 2, 3, 0, 1, 56, 0)},
-    {"fp8_gemm:m=70,n=168,k=384,batch=3,batch_layout=inner,recipe=ue8m0-1x32-32x32",
-     CONFIG(0, 64, 128, 1, 1, 1, 1, 4, 0, 1, 0, 0)},
-    {"fp8_gemm:m=70,n=168,k=384,batch=3,batch_layout=inner,recipe=f32-1x32-128x128,a_scale_layout="
-     "row",
-     SHARED(0, 64, 128, 1, 1, 1, 1, 4, 0, 1, 56, 0)},
     /* sampled: a persistent grid and pairs of CTAs */
     {"fp8_gemm:m=1024,n=2048,k=256,recipe=f32-1x128-128x128",
      CONFIG(0, 128, 128, 2, 1, 1, 1, 4, 0, 1, 1, 1)},
@@ -86,6 +75,17 @@ static const struct {
      SHARED(1, 16, 128, 2, 1, 1, 2, 4, 2, 3, 56, 0)},
     {"fp8_gemm:m=2048,n=2112,k=384,recipe=f32-1x32-128x128",
      SHARED(0, 128, 192, 2, 1, 2, 2, 4, 1, 3, 56, 0)},
+    /* four scales by one access: fp32 and e8m0 rows, words of batches side by side; k of 12 groups
+     */
+    {"fp8_gemm:m=70,n=168,k=384,recipe=f32-1x32-32x32,a_scale_layout=row,batch=2",
+     SHARED(0, 128, 128, 2, 1, 1, 2, 4, 0, 1, 56, 0)},
+    {"fp8_gemm:m=70,n=168,k=384,recipe=ue8m0-1x32-1x32,a_scale_layout=row,b_scale_layout=row",
+     SHARED(1, 64, 128, 2, 1, 1, 2, 3, 0, 1, 56, 0)},
+    {"fp8_gemm:m=70,n=168,k=384,batch=3,batch_layout=inner,recipe=ue8m0-1x32-32x32",
+     CONFIG(0, 64, 128, 1, 1, 1, 1, 4, 0, 1, 0, 0)},
+    {"fp8_gemm:m=70,n=168,k=384,batch=3,batch_layout=inner,recipe=f32-1x32-128x128,a_scale_layout="
+     "row",
+     SHARED(0, 64, 128, 1, 1, 1, 1, 4, 0, 1, 56, 0)},
 };
 
 START_TEST(a_config_is_proved)
