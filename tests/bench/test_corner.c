@@ -264,7 +264,7 @@ static const struct {
     const char *device, *template, *recipe, *config;
 } scheduled[] = {
     {HOPPER, WGMMA, "f32-1x128-128x128", CONFIG(0, 64, 64, 1, 1, 1, 1, 3, 0, 1, 1, 1, 40)},
-    {HOPPER, WGMMA, "ue8m0-1x32-32x32", CONFIG(0, 128, 128, 2, 1, 1, 2, 2, 0, 1, 1, 1, 40)},
+    {HOPPER, WGMMA, "ue8m0-1x32-32x32", CONFIG(0, 128, 128, 2, 1, 1, 2, 2, 0, 1, 1, 1, 56)},
     {HOPPER, WGMMA, "f32-1x128-1x128,out=f32,accumulate=1",
      CONFIG(0, 64, 64, 1, 1, 1, 1, 2, 1, 1, 1, 1, 40)},
     {HOPPER, WGMMA, "f32-1x32-128x128", CONFIG(1, 16, 64, 1, 1, 1, 2, 4, 2, 1, 1, 1, 40)},

@@ -214,7 +214,7 @@ static const struct {
     {&hopper, WGMMA, PER_128, CONFIG(1, 16, 64, 1, 1, 1, 1, 6, 0, 40, 0, 0)},
     {&hopper, WGMMA, PER_128, CONFIG(0, 64, 64, 1, 1, 1, 1, 3, 2, 40, 0, 0)},
     {&hopper, WGMMA, PER_32, CONFIG(0, 128, 128, 2, 1, 1, 2, 4, 0, 56, 1, 1)},
-    {&hopper, WGMMA, PER_32, CONFIG(1, 8, 128, 2, 1, 1, 2, 8, 0, 40, 0, 0)},
+    {&hopper, WGMMA, PER_32, CONFIG(1, 8, 128, 2, 1, 1, 2, 8, 0, 56, 0, 0)},
     {&hopper, WGMMA, PER_32, CONFIG(1, 64, 64, 1, 1, 1, 1, 3, 1, 40, 1, 1)},
 #undef CONFIG
 #define CONFIG(swap, m, n, k, rows, columns, stages, promote, raster)                              \
