@@ -393,16 +393,15 @@ static double free_cores(void)
 {
     pthread_t other;
     double begin = now(CLOCK_MONOTONIC);
-
     count(NULL);
     double alone = now(CLOCK_MONOTONIC) - begin;
     begin = now(CLOCK_MONOTONIC);
-    bool two = pthread_create(&other, NULL, count, NULL) == 0;
-    count(NULL);
-    if (two) {
-        pthread_join(other, NULL);
+    if (pthread_create(&other, NULL, count, NULL) != 0) {
+        return 1;
     }
-    return (two ? 2 : 1) * alone / (now(CLOCK_MONOTONIC) - begin);
+    count(NULL);
+    pthread_join(other, NULL);
+    return 2 * alone / (now(CLOCK_MONOTONIC) - begin);
 }
 
 /* Products in many CTAs: seconds on one host thread over those on two; where no core is free, CPU
