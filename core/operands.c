@@ -100,6 +100,42 @@ static size_t operands_fp8_gemm(const hone_fp8_gemm *p, hone_operand *out)
     return 5;
 }
 
+static size_t operands_moe_gemm(const hone_moe_gemm *p, hone_operand *out)
+{
+    const bool each = p->group_layout == HONE_GROUPS_MASKED,
+               by_k = p->group_layout == HONE_GROUPS_K;
+    const bool plain = p->activation == HONE_ACTIVATION_PLAIN;
+    const hone_quant *a = &p->recipe.a, *b = &p->recipe.b;
+    const uint64_t m = (uint64_t)p->m, n = (uint64_t)p->n, k = (uint64_t)p->k;
+    const uint64_t experts = (uint64_t)p->experts, as = each ? experts : 1, bs = by_k ? 1 : experts;
+    const uint64_t columns = plain ? n : n / 2;
+    const uint64_t a_groups = ceil_div(k, (uint64_t)a->gran_k);
+    const uint64_t b_groups = ceil_div(k, (uint64_t)b->gran_k);
+    const uint64_t b_rows = ceil_div(n, (uint64_t)b->gran_mn);
+    const uint64_t d_rows = product(each || by_k ? experts : 1, m, 1);
+    const uint64_t labels = p->group_layout == HONE_GROUPS_CONTIGUOUS ? m : experts;
+
+    out[0] = (hone_operand){"a", a->element, READ, product(as, m, k)};
+    out[1] = (hone_operand){"a_scale", a->scale, READ,
+                            product(as, scale_bytes(m, a_groups, a->scale, p->a_scale_layout), 1)};
+    out[2] = (hone_operand){"b", b->element, READ, product(bs, n, row_bytes(b->element, k))};
+    out[3] =
+        (hone_operand){"b_scale", b->scale, READ,
+                       product(bs, scale_bytes(b_rows, b_groups, b->scale, p->b_scale_layout), 1)};
+    out[4] = (hone_operand){"groups", HONE_DTYPE_NONE, READ, product(labels, 4, 1)};
+    out[5] = (hone_operand){"d", p->out, p->accumulate ? BOTH : WRITTEN,
+                            product(d_rows, row_bytes(p->out, columns), 1)};
+    if (p->out != HONE_DTYPE_E4M3) {
+        return 6;
+    }
+    out[6] = (hone_operand){"d_scale", p->out_scale, WRITTEN,
+                            product(as,
+                                    scale_bytes(m, ceil_div(columns, (uint64_t)p->out_group),
+                                                p->out_scale, p->out_scale_layout),
+                                    1)};
+    return 7;
+}
+
 static size_t operands_act_quant(const hone_act_quant *p, hone_operand *out)
 {
     uint64_t m = (uint64_t)p->m, k = (uint64_t)p->k, experts = (uint64_t)p->experts;
@@ -258,6 +294,9 @@ hone_status problem_operands(const hone_problem *problem, hone_operand out[HONE_
     case HONE_OP_WEIGHT_QUANT:
         len = operands_weight_quant(&problem->as.weight_quant, made);
         break;
+    case HONE_OP_MOE_GEMM:
+        len = operands_moe_gemm(&problem->as.moe_gemm, made);
+        break;
     case HONE_OP_KV_QUANT:
         len = operands_kv_quant(&problem->as.kv_quant, made);
         break;
@@ -289,6 +328,30 @@ done:
     return status;
 }
 
+/* Rows that are expected to have an expert, and experts that are touched when they are spread
+ * evenly: only those are read, and only those rows written. */
+static void work_moe_gemm(const hone_moe_gemm *p, const hone_operand *operands, size_t count,
+                          double *flop, double *bytes)
+{
+    const double experts = (double)p->experts, entries = (double)p->tokens * p->topk;
+    const double room = (double)p->m * (p->group_layout == HONE_GROUPS_MASKED ? experts : 1);
+    const double rows = entries < room ? entries : room, touched = rows < experts ? rows : experts;
+
+    if (p->group_layout != HONE_GROUPS_K) {
+        for (size_t i = 0; i < count; i++) {
+            const bool weights = i == 2 || i == 3, whole = i == 4;
+            const double part = weights ? touched / experts : whole ? 1 : rows / room;
+            *bytes += (double)operands[i].bytes * part;
+        }
+        *flop = 2.0 * rows * (double)p->n * (double)p->k;
+        return;
+    }
+    for (size_t i = 0; i < count; i++) {
+        *bytes += (double)operands[i].bytes * (operands[i].access == BOTH ? 2 : 1);
+    }
+    *flop = 2.0 * (double)p->m * (double)p->n * (double)p->k;
+}
+
 void problem_work(const hone_problem *problem, double *flop, double *bytes)
 {
     hone_operand operands[HONE_MAX_OPERANDS];
@@ -297,6 +360,10 @@ void problem_work(const hone_problem *problem, double *flop, double *bytes)
 
     *flop = *bytes = 0;
     if (hone_operands(problem, operands, &count, NULL) != HONE_OK) {
+        return;
+    }
+    if (problem->op == HONE_OP_MOE_GEMM && !problem_is_empty(problem)) {
+        work_moe_gemm(&problem->as.moe_gemm, operands, count, flop, bytes);
         return;
     }
     if (problem->op == HONE_OP_KV_QUANT) { /* touches its tokens' bytes, not the whole cache */
@@ -339,6 +406,8 @@ bool problem_is_empty(const hone_problem *problem)
         return problem->as.fold.m == 0 || problem->as.fold.k == 0;
     case HONE_OP_WEIGHT_QUANT:
         return problem->as.weight_quant.n == 0 || problem->as.weight_quant.k == 0;
+    case HONE_OP_MOE_GEMM: /* of k = 0 D is zeros, as a GEMM's */
+        return problem->as.moe_gemm.m == 0 || problem->as.moe_gemm.n == 0;
     case HONE_OP_KV_QUANT:
         return problem->as.kv_quant.tokens == 0;
     default:

@@ -48,6 +48,29 @@ static const char *const row_set_names[] = {
     [HONE_ROWS_MASKED] = "masked",
     [HONE_ROWS_LISTED] = "listed",
 };
+static const char *const group_layout_names[] = {
+    [HONE_GROUPS_CONTIGUOUS] = "contiguous",
+    [HONE_GROUPS_MASKED] = "masked",
+    [HONE_GROUPS_PSUM] = "psum",
+    [HONE_GROUPS_K] = "grouped_k",
+};
+_Static_assert(HONE_GROUPS_MASKED == (int)HONE_ROWS_MASKED,
+               "one name means one number in formulas");
+/* Of an output that need not be quantised. */
+static const char *const out_layout_names[] = {
+    "none",
+    [HONE_SCALES_ROW] = "row",
+    [HONE_SCALES_COL] = "col",
+    [HONE_SCALES_TMA] = "tma",
+    [HONE_SCALES_PACKED] = "packed",
+};
+static const char *const out_rule_names[] = {
+    "none",
+    [HONE_RULE_POW2_AMAX] = "pow2_amax",
+    [HONE_RULE_RAW_AMAX] = "raw_amax",
+    [HONE_RULE_POW2_SCALE] = "pow2_scale",
+    [HONE_RULE_RAW_TINY] = "raw_tiny",
+};
 static const char *const page_layout_names[] = {
     [HONE_PAGE_SPLIT] = "split",
     [HONE_PAGE_INTERLEAVED] = "interleaved",
@@ -70,30 +93,45 @@ static const char *const gather_by_names[] = {
 #define AT(op, member) (uint32_t)(offsetof(hone_problem, as.op) + offsetof(hone_##op, member))
 #define SIZE(op, name, member, low, need, rounds)                                                  \
     {                                                                                              \
-        name, PROBLEM_SIZE, AT(op, member), NULL, 0, low, MOST_SIZE, 0, need, rounds, false        \
+        name, PROBLEM_SIZE, AT(op, member), NULL, 0, low, MOST_SIZE, 0, need, rounds, false, false \
+    }
+/* How many experts there are. */
+#define FEW(op, name, member, low, high)                                                           \
+    {                                                                                              \
+        name, PROBLEM_SIZE, AT(op, member), NULL, 0, low, high, 0, true, false, false, false       \
     }
 /* A size that a launch is given and that decides nothing else. */
 #define FREE_SIZE(op, name, member, low, need)                                                     \
     {                                                                                              \
-        name, PROBLEM_SIZE, AT(op, member), NULL, 0, low, MOST_SIZE, 0, need, false, true          \
+        name, PROBLEM_SIZE, AT(op, member), NULL, 0, low, MOST_SIZE, 0, need, false, true, false   \
     }
 #define FREE_ONE(op, name, member)                                                                 \
     {                                                                                              \
-        name, PROBLEM_SIZE, AT(op, member), NULL, 0, 1, MOST_SIZE, 1, false, false, true           \
+        name, PROBLEM_SIZE, AT(op, member), NULL, 0, 1, MOST_SIZE, 1, false, false, true, false    \
     }
 /* How many matrices there are; one unless said. */
 #define COUNT(op, name, member)                                                                    \
     {                                                                                              \
-        name, PROBLEM_SIZE, AT(op, member), NULL, 0, 0, MOST_SIZE, 1, false, false, false          \
+        name, PROBLEM_SIZE, AT(op, member), NULL, 0, 0, MOST_SIZE, 1, false, false, false, false   \
     }
 #define NUMBER(op, name, member, low, high, standard, need)                                        \
     {                                                                                              \
-        name, PROBLEM_INT, AT(op, member), NULL, 0, low, high, standard, need, false, false        \
+        name, PROBLEM_INT, AT(op, member), NULL, 0, low, high, standard, need, false, false, false \
     }
 #define ENUM(op, name, member, list, standard, need)                                               \
     {                                                                                              \
         name, PROBLEM_ENUM, AT(op, member), list, ARRAY_LEN(list), 0, ARRAY_LEN(list) - 1,         \
-            standard, need, false, false                                                           \
+            standard, need, false, false, false                                                    \
+    }
+/* What only some problems of an op have: 0, and not in the text, for the others. */
+#define QUIET_NUMBER(op, name, member, high)                                                       \
+    {                                                                                              \
+        name, PROBLEM_INT, AT(op, member), NULL, 0, 0, high, 0, false, false, false, true          \
+    }
+#define QUIET_ENUM(op, name, member, list)                                                         \
+    {                                                                                              \
+        name, PROBLEM_ENUM, AT(op, member), list, ARRAY_LEN(list), 0, ARRAY_LEN(list) - 1, 0,      \
+            false, false, false, true                                                              \
     }
 /* Every operand's element and scale dtype and granularity. The bounds admit what no template serves
  * yet: identity must be able to name it. */
@@ -209,6 +247,31 @@ static const problem_field kv_gather_fields[] = {
     ENUM(kv_gather, "record_rule", record.rule, rule_names, 0, true),
     NUMBER(kv_gather, "record_version", record.version, 1, 1, 1, false),
     NUMBER(kv_gather, "align", align, 1, 16, 0, false),
+};
+
+static const problem_field moe_gemm_fields[] = {
+    FREE_SIZE(moe_gemm, "m", m, 0, false),
+    SIZE(moe_gemm, "n", n, 0, true, false),
+    SIZE(moe_gemm, "k", k, 0, true, false),
+    SIZE(moe_gemm, "tokens", tokens, 0, true, true),
+    FEW(moe_gemm, "experts", experts, 1, 512),
+    QUANT(moe_gemm, a),
+    QUANT(moe_gemm, b),
+    NUMBER(moe_gemm, "topk", topk, 1, 512, 1, false),
+    ENUM(moe_gemm, "group_layout", group_layout, group_layout_names, 0, true),
+    NUMBER(moe_gemm, "row_align", row_align, 1, 65536, 128, false),
+    ENUM(moe_gemm, "out", out, dtype_names, HONE_DTYPE_BF16, false),
+    ENUM(moe_gemm, "activation", activation, activation_names, HONE_ACTIVATION_PLAIN, false),
+    QUIET_ENUM(moe_gemm, "out_scale", out_scale, dtype_names),
+    QUIET_NUMBER(moe_gemm, "out_group", out_group, 65536),
+    QUIET_ENUM(moe_gemm, "out_scale_layout", out_scale_layout, out_layout_names),
+    QUIET_ENUM(moe_gemm, "out_rule", out_rule, out_rule_names),
+    ENUM(moe_gemm, "order", order, order_names, HONE_ORDER_ANY, false),
+    NUMBER(moe_gemm, "accumulate", accumulate, 0, 1, 0, false),
+    NUMBER(moe_gemm, "fill", fill, 0, 1, 0, false),
+    ENUM(moe_gemm, "a_scale_layout", a_scale_layout, scale_layout_names, 0, false),
+    ENUM(moe_gemm, "b_scale_layout", b_scale_layout, scale_layout_names, 0, false),
+    NUMBER(moe_gemm, "align", align, 1, 16, 0, false),
 };
 
 static const struct {

@@ -27,6 +27,7 @@ typedef struct problem_field {
     bool bucket; /* a size that lookups may round up: m, tokens */
     bool free;   /* a launch argument that no choice depends on: a winner for another value serves,
                     its config   checked again; pages, page_stride */
+    bool quiet;  /* not in the text when it is 0, which says that it does not apply */
 } problem_field;
 
 /* The fields of an op, in key order. NULL and *count = 0 for an unknown op. */
@@ -46,8 +47,8 @@ void problem_init(hone_problem *problem, int32_t op);
  * set. These are what serving uses (kernels.md 1.3, 5.1): a_scale_layout, b_scale_layout,
  * scale_layout   one scale a row: tma for f32, packed for ue8m0; blocks: row rule          raw_amax
  * for f32 scales, pow2_amax for ue8m0 page_stride   the record's page bytes align         the
- * largest power of two up to 16 that divides every row stride Does nothing to a field that is set.
- */
+ * largest power of two up to 16 that divides every row stride m of moe_gemm  the rows that its
+ * tokens need at most. Does nothing to a field that is set. */
 void problem_derive(hone_problem *problem);
 
 /* "f32-1x128-128x128" or "f32-1x128-e2m1/ue8m0/1x32" from the fields and back. text holds 64

@@ -40,6 +40,46 @@ static void derive_fp8_gemm(hone_fp8_gemm *p)
     set_if_zero(&p->align, alignment_of(p->k | b_row | d_row));
 }
 
+/* Rows that tokens need at most, wherever they are routed: every expert that has a row may waste
+ * all but one of a unit. Beyond what problems may have it does not matter. */
+static int64_t rows_needed(const hone_moe_gemm *p)
+{
+    const int64_t unit = p->row_align, most = INT64_C(1) << 40;
+
+    if (p->tokens <= 0 || unit <= 0 || p->tokens > most / 1024) {
+        return p->tokens > 0 ? most : 0;
+    }
+    if (p->group_layout == HONE_GROUPS_MASKED) {
+        return integer_round_up(p->tokens, unit);
+    }
+    const int64_t entries = p->tokens * p->topk;
+    const int64_t touched = p->experts < entries ? p->experts : entries;
+    const int64_t rows = (entries + touched * (unit - 1)) / unit * unit;
+    return rows > unit ? rows : unit;
+}
+
+static void derive_moe_gemm(hone_moe_gemm *p)
+{
+    const bool quantised = p->out == HONE_DTYPE_E4M3;
+    const int64_t columns = p->activation == HONE_ACTIVATION_PLAIN ? p->n : p->n / 2;
+    const int64_t b_row = p->k * numfmt_dtype_bits((hone_dtype)p->recipe.b.element) / 8;
+
+    if (p->m == 0) {
+        p->m = rows_needed(p);
+    }
+    if (quantised) {
+        set_if_zero(&p->out_scale, p->recipe.a.scale);
+        set_if_zero(&p->out_group, p->recipe.a.gran_k);
+        const bool bytes = p->out_scale == HONE_DTYPE_UE8M0;
+        set_if_zero(&p->out_scale_layout, bytes ? HONE_SCALES_PACKED : HONE_SCALES_TMA);
+        set_if_zero(&p->out_rule, bytes ? HONE_RULE_POW2_AMAX : HONE_RULE_RAW_AMAX);
+    }
+    set_if_zero(&p->a_scale_layout, layout_of(&p->recipe.a));
+    set_if_zero(&p->b_scale_layout, layout_of(&p->recipe.b));
+    set_if_zero(&p->align,
+                alignment_of(p->k | b_row | columns * numfmt_dtype_bits((hone_dtype)p->out) / 8));
+}
+
 static void derive_act_quant(hone_act_quant *p)
 {
     bool bytes = p->scale == HONE_DTYPE_UE8M0;
@@ -120,6 +160,9 @@ void problem_derive(hone_problem *problem)
         break;
     case HONE_OP_WEIGHT_QUANT:
         derive_weight_quant(&problem->as.weight_quant);
+        break;
+    case HONE_OP_MOE_GEMM:
+        derive_moe_gemm(&problem->as.moe_gemm);
         break;
     case HONE_OP_KV_GATHER:
         derive_kv_gather(&problem->as.kv_gather);

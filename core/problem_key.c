@@ -30,6 +30,8 @@ static size_t fields_bytes(int32_t op)
         return offsetof(hone_fold, align) + sizeof(int32_t);
     case HONE_OP_WEIGHT_QUANT:
         return offsetof(hone_weight_quant, align) + sizeof(int32_t);
+    case HONE_OP_MOE_GEMM:
+        return offsetof(hone_moe_gemm, align) + sizeof(int32_t);
     case HONE_OP_KV_GATHER:
         return offsetof(hone_kv_gather, align) + sizeof(int32_t);
     default:

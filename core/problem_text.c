@@ -19,12 +19,17 @@ typedef struct composite {
 
 static hone_status parse_recipe(const char *text, size_t len, hone_problem *out, hone_error *error)
 {
-    return problem_recipe_parse(text, len, &out->as.fp8_gemm.recipe, error);
+    hone_recipe *recipe =
+        out->op == HONE_OP_MOE_GEMM ? &out->as.moe_gemm.recipe : &out->as.fp8_gemm.recipe;
+
+    return problem_recipe_parse(text, len, recipe, error);
 }
 
 static void format_recipe(const hone_problem *problem, char text[64])
 {
-    problem_recipe_format(&problem->as.fp8_gemm.recipe, text);
+    problem_recipe_format(problem->op == HONE_OP_MOE_GEMM ? &problem->as.moe_gemm.recipe
+                                                          : &problem->as.fp8_gemm.recipe,
+                          text);
 }
 
 static hone_status parse_record(const char *text, size_t len, hone_problem *out, hone_error *error)
@@ -44,6 +49,7 @@ static void format_record(const hone_problem *problem, char text[64])
 
 static const composite composites[] = {
     {HONE_OP_FP8_GEMM, "recipe", "a_element", "b_gran_k", parse_recipe, format_recipe},
+    {HONE_OP_MOE_GEMM, "recipe", "a_element", "b_gran_k", parse_recipe, format_recipe},
     {HONE_OP_KV_QUANT, "record", "record_format", "record_version", parse_record, format_record},
     {HONE_OP_KV_GATHER, "record", "record_format", "record_version", parse_record, format_record},
 };
@@ -255,6 +261,8 @@ hone_status hone_problem_format(const hone_problem *problem, char *text, size_t 
             whole->format(problem, part);
             append(made, sizeof made, &used, "%s%s=%s", comma, whole->name, part);
             skip = whole->last;
+        } else if (fields[i].quiet && value == 0) {
+            continue;
         } else if (skip == NULL && fields[i].kind == PROBLEM_ENUM) {
             append(made, sizeof made, &used, "%s%s=%s", comma, fields[i].name,
                    fields[i].names[value]);

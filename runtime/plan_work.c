@@ -69,7 +69,7 @@ static void estimate_main(const plan *p, const hone_problem *problem, perf_work 
     double flop = 0, bytes = 0, macs = (double)e->macs, all_macs = 0;
 
     problem_work(problem, &flop, &bytes);
-    if (problem->op == HONE_OP_FP8_GEMM && silent) {
+    if ((problem->op == HONE_OP_FP8_GEMM || problem->op == HONE_OP_MOE_GEMM) && silent) {
         macs = given_or(e->macs, flop / 2);
     }
     all_macs = macs + (double)e->scaled_macs + (double)e->warpgroup_macs;

@@ -17,8 +17,8 @@
 #include <stdbool.h>
 #include <string.h>
 
-#define TABLE_KEY_BYTES  92 /* of the largest op, fp8_gemm */
-#define TABLE_HEAD_BYTES 32 /* of them in the entry; no op has fewer */
+#define TABLE_KEY_BYTES  132 /* of the largest op, moe_gemm */
+#define TABLE_HEAD_BYTES 32  /* of them in the entry; no op has fewer */
 #define TABLE_FORM_BITS  24
 
 typedef struct served served;
@@ -122,7 +122,7 @@ static inline uint64_t table_form_hash(int32_t op, const uint8_t *key, size_t ke
     int shift = 0;
 
     for (size_t at = TABLE_HEAD_BYTES; at + 16 < key_len; at += 16) {
-        folded ^= table_load(key + at) << (shift += 7);
+        folded ^= table_load(key + at) << ((shift += 7) & 31);
     }
     return table_mix(&folded, UINT64_C(0xa0761d6478bd642f) + (uint64_t)op,
                      UINT64_C(0xe7037ed1a0b428db));

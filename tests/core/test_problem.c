@@ -31,6 +31,15 @@ static const char *const bases[] = {
     "kv_quant:tokens=3,pages=2,record=v4_584-split-pow2_amax",
     "kv_quant:tokens=3,pages=2,record=nvfp4_352-interleaved-e4m3_up",
     "kv_quant:tokens=3,pages=2,record=fp8_576-flat-tensor",
+    "moe_gemm:tokens=64,experts=32,topk=8,n=4096,k=7168,group_layout=contiguous,recipe=f32-1x128-"
+    "128x128",
+    "moe_gemm:m=64,tokens=8,experts=6,n=256,k=512,group_layout=masked,recipe=ue8m0-1x32-32x32,"
+    "activation=silu_mul_v4,out=e4m3",
+    "moe_gemm:tokens=3,experts=500,n=64,k=96,group_layout=psum,row_align=8,recipe=ue8m0-1x32-e2m1/"
+    "1x32,out=f32,fill=1",
+    "moe_gemm:m=16,tokens=8,experts=6,n=256,k=512,group_layout=grouped_k,recipe=f32-1x128-1x128,"
+    "out=f32,accumulate=1",
+    "moe_gemm:tokens=0,experts=1,n=64,k=96,group_layout=psum,recipe=ue8m0-1x32-1x32",
     "kv_gather:tokens=3,pages=2,record=v41_528-split-pow2_amax",
     "kv_gather:tokens=3,pages=2,sequences=2,table_pages=5,by=table,to=raw,record=index_132-split-"
     "raw_amax",
@@ -218,6 +227,47 @@ static const struct {
      "b_scale_layout"},
     {"fp8_gemm:m=1,n=8,k=8,recipe=f32-1x32-32x32,b_scale_layout=tma", HONE_BAD_PROBLEM,
      "b_scale_layout"},
+#define MOE      "moe_gemm:n=64,k=128,recipe=f32-1x128-128x128"
+#define MOE_ROWS MOE ",tokens=8,experts=2,group_layout=contiguous"
+#define MOE_K                                                                                      \
+    "moe_gemm:n=64,k=128,tokens=8,experts=2,group_layout=grouped_k,m=8,recipe=f32-1x128-1x128"
+    {MOE ",tokens=8,experts=2", HONE_BAD_TEXT, "group_layout"},
+    {MOE ",tokens=8,group_layout=masked", HONE_BAD_TEXT, "experts"},
+    {MOE ",experts=2,group_layout=masked", HONE_BAD_TEXT, "tokens"},
+    {MOE ",tokens=8,experts=0,group_layout=masked", HONE_BAD_PROBLEM, "experts=0"},
+    {MOE ",tokens=8,experts=513,group_layout=masked", HONE_BAD_PROBLEM, "experts=513"},
+    {MOE_ROWS ",topk=0", HONE_BAD_PROBLEM, "topk=0"},
+    {MOE_ROWS ",row_align=12", HONE_BAD_PROBLEM, "row_align=12"},
+    {MOE_ROWS ",row_align=64,m=96", HONE_BAD_PROBLEM, "m=96"},
+    {MOE_ROWS ",m=2147483648", HONE_BAD_PROBLEM, "m: "},
+    {MOE_ROWS ",fill=2", HONE_BAD_PROBLEM, "fill=2"},
+    {MOE_ROWS ",accumulate=1", HONE_BAD_PROBLEM, "accumulate"},
+    {MOE_ROWS ",out=e4m3", HONE_BAD_PROBLEM, "out"},
+    {MOE_ROWS ",out_scale=f32", HONE_BAD_PROBLEM, "out_scale"},
+    {MOE_ROWS ",out_rule=raw_amax", HONE_BAD_PROBLEM, "out_"},
+    {MOE_ROWS ",out_rule=tensor", HONE_BAD_TEXT, "out_rule"},
+    {MOE_ROWS ",activation=silu_mul,out=e4m3", HONE_BAD_PROBLEM, "32 columns"},
+    {MOE_ROWS ",activation=silu_mul,out=e4m3,out_group=64", HONE_BAD_PROBLEM, "out_group"},
+    {MOE_ROWS ",activation=silu_mul,out=e4m3,out_group=32,out_scale=ue8m0,out_rule=raw_amax",
+     HONE_BAD_PROBLEM, "out_rule"},
+    {MOE_ROWS ",activation=silu_mul,out=e4m3,out_group=32,out_scale=bf16", HONE_BAD_PROBLEM,
+     "out_scale"},
+    {MOE_ROWS ",activation=silu_mul,out=e4m3,out_group=32,out_scale_layout=packed",
+     HONE_BAD_PROBLEM, "out_scale_layout"},
+    {"moe_gemm:n=65,k=128,recipe=f32-1x128-128x128,tokens=8,experts=2,group_layout=psum,"
+     "activation=silu_mul",
+     HONE_BAD_PROBLEM, "n: "},
+    {"moe_gemm:n=65,k=48,recipe=f32-1x32-e2m1/1x32,tokens=8,experts=2,group_layout=psum",
+     HONE_BAD_PROBLEM, "multiple of 32"},
+    {MOE_K, HONE_BAD_PROBLEM, "out=f32"},
+    {MOE_K ",out=f32,activation=silu_mul", HONE_BAD_PROBLEM, "out=f32"},
+    {MOE_K ",out=f32,fill=1", HONE_BAD_PROBLEM, "out=f32"},
+    {"moe_gemm:n=64,k=192,tokens=8,experts=2,group_layout=grouped_k,m=8,out=f32,recipe=f32-1x128-"
+     "1x128",
+     HONE_BAD_PROBLEM, "k=192"},
+    {"moe_gemm:n=64,k=128,tokens=8,experts=2,group_layout=grouped_k,m=8,out=f32,recipe=f32-1x128-"
+     "128x128",
+     HONE_BAD_PROBLEM, "recipe"},
     {"fold:m=1,k=100", HONE_BAD_PROBLEM, "k=100"},
     {"fold:m=1,k=128,scale=f32", HONE_BAD_PROBLEM, "need not be powers of two"},
     {"fold:m=1,k=128,element=e2m1", HONE_BAD_PROBLEM, "element"},

@@ -14,14 +14,14 @@ cmake --install "$build" --prefix "$place/usr" >"$place/log" 2>&1 || { cat "$pla
 pc=$(find "$place/usr" -name hone.pc)
 library=$(find "$place/usr" -name libhone.so)
 [ -n "$pc" ] && [ -n "$library" ] || fail "hone.pc or libhone.so is not installed"
-for file in include/hone.h include/hone_problem.h include/hone_scales.h libexec/hone-worker bin/hone; do
+for file in include/hone.h include/hone_problem.h include/hone_words.h include/hone_scales.h libexec/hone-worker bin/hone; do
     [ -e "$place/usr/$file" ] || fail "$file is not installed"
 done
 [ -e "$(dirname "$library")/libhone_emu.so" ] || fail "libhone_emu.so is not beside libhone.so"
 
 # Only hone.h's names are exported, and all of them.
 nm -D --defined-only "$library" | awk '$2 != "A" {sub(/@.*/, "", $3); print $3}' | sort >"$place/exported"
-sed -n 's/^HONE_API [^(]*[ *]\(hone_[a-z_]*\)(.*/\1/p' "$source"/include/hone.h "$source"/include/hone_problem.h "$source"/include/hone_scales.h | sort >"$place/declared"
+sed -n 's/^HONE_API [^(]*[ *]\(hone_[a-z_]*\)(.*/\1/p' "$source"/include/hone.h "$source"/include/hone_problem.h "$source"/include/hone_words.h "$source"/include/hone_scales.h | sort >"$place/declared"
 [ -s "$place/declared" ] || fail "no declarations were found in hone.h"
 diff "$place/declared" "$place/exported" >&2 || fail "hone.h and libhone.so do not name the same functions"
 ! readelf -d "$library" | grep -Eq 'NEEDED.*(libcuda|libnvrtc|libcupti)' || fail "a CUDA library is linked"
