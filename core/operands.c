@@ -4,6 +4,7 @@
 
 #include "core/checked.h"
 #include "core/numfmt.h"
+#include "core/problem_moe.h"
 
 enum { READ = 1, WRITTEN = 2, BOTH = 3 };
 
@@ -297,6 +298,12 @@ hone_status problem_operands(const hone_problem *problem, hone_operand out[HONE_
     case HONE_OP_MOE_GEMM:
         len = operands_moe_gemm(&problem->as.moe_gemm, made);
         break;
+    case HONE_OP_MOE_ALIGN:
+        len = problem_operands_moe_align(&problem->as.moe_align, made);
+        break;
+    case HONE_OP_MOE_COMBINE:
+        len = problem_operands_moe_combine(&problem->as.moe_combine, made);
+        break;
     case HONE_OP_KV_QUANT:
         len = operands_kv_quant(&problem->as.kv_quant, made);
         break;
@@ -372,6 +379,10 @@ void problem_work(const hone_problem *problem, double *flop, double *bytes)
         *bytes = (double)p->tokens * (2.0 * layout.input_dims + 8 + layout.token_bytes);
         return;
     }
+    if (problem->op == HONE_OP_MOE_COMBINE) { /* rows of d that no place names are not read */
+        *bytes = problem_bytes_moe_combine(&problem->as.moe_combine);
+        return;
+    }
     if (problem->op == HONE_OP_KV_GATHER) { /* as many of its cache's as it has rows */
         const hone_kv_gather *p = &problem->as.kv_gather;
         record_layout_of(&p->record, p->page_size, &layout, NULL);
@@ -408,6 +419,10 @@ bool problem_is_empty(const hone_problem *problem)
         return problem->as.weight_quant.n == 0 || problem->as.weight_quant.k == 0;
     case HONE_OP_MOE_GEMM: /* of k = 0 D is zeros, as a GEMM's */
         return problem->as.moe_gemm.m == 0 || problem->as.moe_gemm.n == 0;
+    case HONE_OP_MOE_ALIGN:
+        return false; /* its counts are always written */
+    case HONE_OP_MOE_COMBINE:
+        return problem->as.moe_combine.tokens == 0 || problem->as.moe_combine.n == 0;
     case HONE_OP_KV_QUANT:
         return problem->as.kv_quant.tokens == 0;
     default:

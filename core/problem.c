@@ -71,6 +71,10 @@ static const char *const out_rule_names[] = {
     [HONE_RULE_POW2_SCALE] = "pow2_scale",
     [HONE_RULE_RAW_TINY] = "raw_tiny",
 };
+static const char *const index_names[] = {
+    [HONE_INDEX_I32] = "i32",
+    [HONE_INDEX_I64] = "i64",
+};
 static const char *const page_layout_names[] = {
     [HONE_PAGE_SPLIT] = "split",
     [HONE_PAGE_INTERLEAVED] = "interleaved",
@@ -272,6 +276,28 @@ static const problem_field moe_gemm_fields[] = {
     ENUM(moe_gemm, "a_scale_layout", a_scale_layout, scale_layout_names, 0, false),
     ENUM(moe_gemm, "b_scale_layout", b_scale_layout, scale_layout_names, 0, false),
     NUMBER(moe_gemm, "align", align, 1, 16, 0, false),
+};
+
+static const problem_field moe_align_fields[] = {
+    SIZE(moe_align, "tokens", tokens, 0, true, true),
+    FREE_SIZE(moe_align, "m", m, 0, false),
+    NUMBER(moe_align, "experts", experts, 1, 512, 0, true),
+    NUMBER(moe_align, "topk", topk, 1, 512, 0, true),
+    ENUM(moe_align, "group_layout", group_layout, group_layout_names, 0, true),
+    NUMBER(moe_align, "row_align", row_align, 1, 65536, 128, false),
+    ENUM(moe_align, "ids", ids, index_names, HONE_INDEX_I32, false),
+    NUMBER(moe_align, "align", align, 1, 16, 16, false),
+};
+
+static const problem_field moe_combine_fields[] = {
+    SIZE(moe_combine, "tokens", tokens, 0, true, true),
+    SIZE(moe_combine, "n", n, 0, true, false),
+    FREE_SIZE(moe_combine, "m", m, 0, false),
+    NUMBER(moe_combine, "topk", topk, 1, 512, 0, true),
+    ENUM(moe_combine, "in", in, dtype_names, HONE_DTYPE_BF16, false),
+    ENUM(moe_combine, "out", out, dtype_names, HONE_DTYPE_BF16, false),
+    NUMBER(moe_combine, "accumulate", accumulate, 0, 1, 0, false),
+    NUMBER(moe_combine, "align", align, 1, 16, 0, false),
 };
 
 static const struct {

@@ -4,6 +4,7 @@
 #include "core/problem.h"
 
 #include "core/numfmt.h"
+#include "core/problem_moe.h"
 
 #include <inttypes.h>
 
@@ -457,6 +458,10 @@ static hone_status check_op(const hone_problem *problem, hone_error *error)
         return check_weight_quant(&problem->as.weight_quant, error);
     case HONE_OP_MOE_GEMM:
         return check_moe_gemm(&problem->as.moe_gemm, error);
+    case HONE_OP_MOE_ALIGN:
+        return problem_check_moe_align(&problem->as.moe_align, error);
+    case HONE_OP_MOE_COMBINE:
+        return problem_check_moe_combine(&problem->as.moe_combine, error);
     case HONE_OP_KV_QUANT:
         return check_kv_quant(&problem->as.kv_quant, error);
     default:

@@ -4,6 +4,7 @@
 
 #include "core/integer.h"
 #include "core/numfmt.h"
+#include "core/problem_moe.h"
 
 static void set_if_zero(int32_t *field, int32_t value)
 {
@@ -40,24 +41,6 @@ static void derive_fp8_gemm(hone_fp8_gemm *p)
     set_if_zero(&p->align, alignment_of(p->k | b_row | d_row));
 }
 
-/* Rows that tokens need at most, wherever they are routed: every expert that has a row may waste
- * all but one of a unit. Beyond what problems may have it does not matter. */
-static int64_t rows_needed(const hone_moe_gemm *p)
-{
-    const int64_t unit = p->row_align, most = INT64_C(1) << 40;
-
-    if (p->tokens <= 0 || unit <= 0 || p->tokens > most / 1024) {
-        return p->tokens > 0 ? most : 0;
-    }
-    if (p->group_layout == HONE_GROUPS_MASKED) {
-        return integer_round_up(p->tokens, unit);
-    }
-    const int64_t entries = p->tokens * p->topk;
-    const int64_t touched = p->experts < entries ? p->experts : entries;
-    const int64_t rows = (entries + touched * (unit - 1)) / unit * unit;
-    return rows > unit ? rows : unit;
-}
-
 static void derive_moe_gemm(hone_moe_gemm *p)
 {
     const bool quantised = p->out == HONE_DTYPE_E4M3;
@@ -65,7 +48,7 @@ static void derive_moe_gemm(hone_moe_gemm *p)
     const int64_t b_row = p->k * numfmt_dtype_bits((hone_dtype)p->recipe.b.element) / 8;
 
     if (p->m == 0) {
-        p->m = rows_needed(p);
+        p->m = problem_moe_rows(p->tokens, p->topk, p->experts, p->row_align, p->group_layout);
     }
     if (quantised) {
         set_if_zero(&p->out_scale, p->recipe.a.scale);
@@ -163,6 +146,12 @@ void problem_derive(hone_problem *problem)
         break;
     case HONE_OP_MOE_GEMM:
         derive_moe_gemm(&problem->as.moe_gemm);
+        break;
+    case HONE_OP_MOE_ALIGN:
+        problem_derive_moe_align(&problem->as.moe_align);
+        break;
+    case HONE_OP_MOE_COMBINE:
+        problem_derive_moe_combine(&problem->as.moe_combine);
         break;
     case HONE_OP_KV_GATHER:
         derive_kv_gather(&problem->as.kv_gather);

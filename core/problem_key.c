@@ -32,6 +32,10 @@ static size_t fields_bytes(int32_t op)
         return offsetof(hone_weight_quant, align) + sizeof(int32_t);
     case HONE_OP_MOE_GEMM:
         return offsetof(hone_moe_gemm, align) + sizeof(int32_t);
+    case HONE_OP_MOE_ALIGN:
+        return offsetof(hone_moe_align, align) + sizeof(int32_t);
+    case HONE_OP_MOE_COMBINE:
+        return offsetof(hone_moe_combine, align) + sizeof(int32_t);
     case HONE_OP_KV_GATHER:
         return offsetof(hone_kv_gather, align) + sizeof(int32_t);
     default:

@@ -4,6 +4,7 @@
 #ifndef HONE_PROBLEM_H
 #define HONE_PROBLEM_H
 
+#include "hone_moe.h"
 #include "hone_words.h"
 
 #include <stddef.h>
@@ -205,6 +206,8 @@ typedef struct hone_problem {
         hone_mxfp4_fold mxfp4_fold;
         hone_scale_pack scale_pack;
         hone_moe_gemm moe_gemm;
+        hone_moe_align moe_align;
+        hone_moe_combine moe_combine;
     } as;
 } hone_problem;
 

@@ -70,7 +70,9 @@ HONE_API const char *hone_status_text(hone_status status);
     X(fold, FOLD, 6)                                                                               \
     X(mxfp4_fold, MXFP4_FOLD, 7)                                                                   \
     X(scale_pack, SCALE_PACK, 8)                                                                   \
-    X(moe_gemm, MOE_GEMM, 9)
+    X(moe_gemm, MOE_GEMM, 9)                                                                       \
+    X(moe_align, MOE_ALIGN, 10)                                                                    \
+    X(moe_combine, MOE_COMBINE, 11)
 
 typedef enum hone_op {
 #define X(text, NAME, value) HONE_OP_##NAME = value,

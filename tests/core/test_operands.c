@@ -172,6 +172,58 @@ START_TEST(packed_scales_have_their_layouts_bytes)
 }
 END_TEST
 
+/* 7 tokens of 3 of 9 experts. */
+static const struct {
+    const char *text;
+    uint64_t bytes[6];
+} alignments[] = {
+    {"moe_align:tokens=7,m=90,experts=9,topk=3,group_layout=contiguous",
+     {21 * 4, 90 * 4, 90 * 4, 21 * 4, 9 * 4, 8}},
+    {"moe_align:tokens=7,m=90,experts=9,topk=3,group_layout=masked",
+     {21 * 4, 9 * 4, 9 * 90 * 4, 21 * 4, 9 * 4, 8}},
+    {"moe_align:tokens=7,m=90,experts=9,topk=3,group_layout=psum,ids=i64",
+     {21 * 8, 9 * 4, 90 * 4, 21 * 4, 9 * 4, 8}},
+};
+
+START_TEST(a_layout_of_rows_has_its_groups_both_ways_and_counts)
+{
+    static const int32_t access[] = {1, 2, 2, 2, 2, 3};
+    hone_problem p = parsed(alignments[_i].text);
+    hone_operand o[HONE_MAX_OPERANDS];
+    size_t count;
+
+    ck_assert_int_eq(hone_operands(&p, o, &count, &e), HONE_OK);
+    ck_assert_uint_eq(count, 6);
+    for (size_t i = 0; i < count; i++) {
+        ck_assert_uint_eq(o[i].bytes, alignments[_i].bytes[i]);
+        ck_assert_int_eq(o[i].access, access[i]);
+    }
+}
+END_TEST
+
+/* Of a large d only the rows that places can name are read; y is read where it is added to. */
+START_TEST(a_combine_moves_the_rows_that_places_name)
+{
+    static const uint64_t bytes[] = {90 * 33 * 4, 21 * 4, 21 * 4, 8, 7 * 33 * 2};
+    hone_problem p = parsed("moe_combine:tokens=7,n=33,m=90,topk=3,in=f32,accumulate=1");
+    hone_operand o[HONE_MAX_OPERANDS];
+    double flop, moved;
+    size_t count;
+
+    ck_assert_int_eq(hone_operands(&p, o, &count, &e), HONE_OK);
+    ck_assert_uint_eq(count, 5);
+    for (size_t i = 0; i < count; i++) {
+        ck_assert_uint_eq(o[i].bytes, bytes[i]);
+    }
+    ck_assert_int_eq(o[4].access, 3);
+    problem_work(&p, &flop, &moved);
+    ck_assert_double_eq(moved, 21.0 * 33 * 4 + 21 * 8 + 2 * 7 * 33 * 2);
+    p.as.moe_combine.m = 4; /* of which some tokens share */
+    problem_work(&p, &flop, &moved);
+    ck_assert_double_eq(moved, 4.0 * 33 * 4 + 21 * 8 + 2 * 7 * 33 * 2);
+}
+END_TEST
+
 START_TEST(a_problem_of_no_rows_has_operands_of_no_bytes)
 {
     hone_problem p = parsed("act_quant:m=0,k=256");
@@ -207,6 +259,10 @@ static const struct {
     {"scale_pack:rows=4,groups=0,experts=3", true},
     {"scale_pack:rows=4,groups=4,batch=0", true},
     {"scale_pack:rows=4,groups=4", false},
+    {"moe_align:tokens=0,experts=4,topk=2,group_layout=psum", false}, /* counts of 0 */
+    {"moe_combine:tokens=0,n=8,topk=2", true},
+    {"moe_combine:tokens=2,n=0,topk=2", true},
+    {"moe_combine:tokens=2,n=8,topk=2", false},
     {"kv_quant:tokens=0,pages=4,record=v41_528-split-pow2_amax", true},
     {"kv_quant:tokens=1,pages=4,record=v41_528-split-pow2_amax", false},
     {"kv_gather:tokens=0,pages=4,record=v41_528-split-pow2_amax", true},
@@ -248,6 +304,9 @@ int main(void)
     tcase_add_test(tests, a_fold_of_mxfp4_has_codes_scales_and_theirs);
     tcase_add_test(tests, a_fold_has_two_scale_matrices_and_a_count);
     tcase_add_loop_test(tests, packed_scales_have_their_layouts_bytes, 0, (int)ARRAY_LEN(packings));
+    tcase_add_loop_test(tests, a_layout_of_rows_has_its_groups_both_ways_and_counts, 0,
+                        (int)ARRAY_LEN(alignments));
+    tcase_add_test(tests, a_combine_moves_the_rows_that_places_name);
     tcase_add_test(tests, a_problem_of_no_rows_has_operands_of_no_bytes);
     tcase_add_loop_test(tests, only_what_writes_nothing_is_empty, 0, (int)ARRAY_LEN(zero_sizes));
     tcase_add_test(tests, addresses_past_four_gigabytes_do_not_wrap);
