@@ -48,8 +48,8 @@ template <int Layout, int BlockRows> struct ExpertTiles {
             return {0, min(max(value, 0), of.m)};
         } else {
             const i32 before = expert == 0 ? 0 : min(max(of.groups[expert - 1], 0), of.m);
-            const i64 first = (i64(before) + of.row_align - 1) / of.row_align * of.row_align;
-            const i32 from = i32(first < of.m ? first : of.m);
+            const u32 align = u32(of.row_align), first = (u32(before) + align - 1) / align * align;
+            const i32 from = i32(first < u32(of.m) ? first : u32(of.m));
             return {from, min(max(value, from), of.m)};
         }
     }
@@ -59,7 +59,7 @@ template <int Layout, int BlockRows> struct ExpertTiles {
     {
         const u32 lane = threadIdx.x % 32, below = (1u << lane) - 1;
         if constexpr (kRows) {
-            const i32 blocks = i32((i64(of.m) + BlockRows - 1) / BlockRows);
+            const i32 blocks = i32((u32(of.m) + BlockRows - 1) / BlockRows);
             u32 count = 0;
 #pragma unroll 4
             for (i32 base = 0; base < blocks; base += 32) {

@@ -70,11 +70,18 @@ __device__ __forceinline__ void exchange_pairs(float (&run)[4], float2 first, fl
     run[3] = odd ? second.y : y;
 }
 
-// A warp's sums, tiles of 16 x 8 as mma.sync leaves them, to row-major D [m, n]; the first element
-// is (row, column). What lies past m or n is not stored. The whole warp must take part.
-template <int Align, bool Accumulate, int TilesM, int TilesN, typename T>
+// Which rows of D are stored: the first m, or what another type of `rows` says.
+__device__ __forceinline__ bool row_kept(i32 m, i32 row)
+{
+    return row < m;
+}
+
+// A warp's sums, tiles of 16 x 8 as mma.sync leaves them, to row-major D; the first element is
+// (row, column). Rows that are not kept and columns past n are not stored. The whole warp must take
+// part.
+template <int Align, bool Accumulate, int TilesM, int TilesN, typename T, typename Rows>
 __device__ __forceinline__ void output_tile(const float (&sum)[TilesM][TilesN][4], T *d, i64 stride,
-                                            i32 row, i32 column, i32 m, i32 n)
+                                            i32 row, i32 column, const Rows &rows, i32 n)
 {
     constexpr bool kWide = Align >= 4 * int(sizeof(T)) && TilesN % 2 == 0;
     const i32 lane = i32(threadIdx.x) % 32;
@@ -83,6 +90,7 @@ __device__ __forceinline__ void output_tile(const float (&sum)[TilesM][TilesN][4
 #pragma unroll
     for (int i = 0; i < TilesM * 2; i++) {
         const i32 r = row + i * 8 + lane / 4;
+        const bool kept = row_kept(rows, r);
 #pragma unroll
         for (int j = 0; j < TilesN; j += kWide ? 2 : 1) {
             const float2 pair = row_pair(sum[i / 2][j], i % 2);
@@ -91,7 +99,7 @@ __device__ __forceinline__ void output_tile(const float (&sum)[TilesM][TilesN][4
             if constexpr (kWide) {
                 exchange_pairs(run, pair, row_pair(sum[i / 2][j + 1], i % 2), lane % 2 == 1);
             }
-            if (r < m && c < n) {
+            if (kept && c < n) {
                 output_run<Align, Accumulate>(d + r * stride + c, run, n - c);
             }
         }
@@ -100,9 +108,10 @@ __device__ __forceinline__ void output_tile(const float (&sum)[TilesM][TilesN][4
 
 // The same for sums whose tiles have 16 of D's columns as rows and 8 of its rows as columns. Lanes
 // of neighbouring columns of D exchange, so that each has two columns of one row.
-template <int Align, bool Accumulate, int TilesN, int TilesM, typename T>
+template <int Align, bool Accumulate, int TilesN, int TilesM, typename T, typename Rows>
 __device__ __forceinline__ void output_tile_turned(const float (&sum)[TilesN][TilesM][4], T *d,
-                                                   i64 stride, i32 row, i32 column, i32 m, i32 n)
+                                                   i64 stride, i32 row, i32 column,
+                                                   const Rows &rows, i32 n)
 {
     const i32 lane = i32(threadIdx.x) % 32;
     const bool odd = lane / 4 % 2 == 1;
@@ -115,7 +124,7 @@ __device__ __forceinline__ void output_tile_turned(const float (&sum)[TilesN][Ti
             const float other = __shfl_xor_sync(0xffffffffu, odd ? pair.x : pair.y, 4);
             const i32 r = row + j * 8 + lane % 4 * 2 + odd;
             float run[2] = {odd ? other : pair.x, odd ? pair.y : other};
-            if (c < n && r < m) {
+            if (c < n && row_kept(rows, r)) {
                 output_run<Align, Accumulate>(d + r * stride + c, run, n - c);
             }
         }

@@ -17,11 +17,11 @@ __device__ __forceinline__ void store_rounded(bf16 *to, float x)
     to->bits = u16(bf16x2_from(x, 0.0f));
 }
 
-// One 64-row tile of sums, its first row and column at (row, column) of the transpose of D [m, n].
-// Eight lanes write neighbours.
-template <bool Accumulate, int Tiles, typename T>
+// One 64-row tile of sums, its first row and column at (row, column) of the transpose of D, of
+// whose `rows` and n columns others are not stored. Eight lanes write neighbours.
+template <bool Accumulate, int Tiles, typename T, typename Rows>
 __device__ __forceinline__ void output_turned(const float (&sum)[Tiles][4], T *d, i64 stride,
-                                              i32 row, i32 column, i32 m, i32 n)
+                                              i32 row, i32 column, const Rows &rows, i32 n)
 {
     const i32 lane = i32(threadIdx.x) % 32;
 #pragma unroll
@@ -29,7 +29,7 @@ __device__ __forceinline__ void output_turned(const float (&sum)[Tiles][4], T *d
 #pragma unroll
         for (int i = 0; i < 4; i++) {
             const i32 r = row + lane / 4 + i / 2 * 8, c = column + j * 8 + lane % 4 * 2 + i % 2;
-            if (r < n && c < m) {
+            if (r < n && row_kept(rows, c)) {
                 T *to = d + c * stride + r;
                 store_rounded(to, sum[j][i] + (Accumulate ? to_float(*to) : 0.0f));
             }

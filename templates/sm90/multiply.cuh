@@ -1,8 +1,8 @@
-// sm90_multiply.cuh - a multiplying warpgroup of sm90_wgmma: products of a stage, and their
+// multiply.cuh - a multiplying warpgroup of a Hopper product: products of a stage, and their
 // promotion to fp32 sums.
 #pragma once
 #include "device/wgmma.cuh"
-#include "fp8_gemm/sm90_tile.cuh"
+#include "sm90/tile.cuh"
 
 template <Config C> using Part = float[C.chunk / 8][4];
 template <Config C> using Sums = Part<C>[Tile<C>::kTiles][Tile<C>::kChunks];

@@ -1,7 +1,8 @@
-// sm90_tile.cuh - sm90_wgmma's config, and what follows from it: the tile of a CTA, how shared
-// memory and registers are parted, the order of tiles, and the ring of stages.
+// tile.cuh - the config of a Hopper product, and what follows from it: the tile of a CTA, how
+// shared memory and registers are parted, and the ring of stages.
 #pragma once
 #include "device/barrier.cuh"
+#include "device/expert_tiles.cuh"
 #include "device/scale_stage.cuh"
 
 struct Config {
@@ -25,6 +26,7 @@ struct Config {
     bool out_f32, accumulate;
     bool b_e2m1 = false; // rows are B's, two codes a byte, and go through registers
     bool fold = false;   // of e2m1: groups of 32 share a scale for 128 of K where that is exact
+    int layout = 0;      // GroupLayout: rows of A are experts', each with a B of its own
 };
 
 template <Config C> struct Tile {
@@ -72,7 +74,7 @@ template <Config C> struct Tile {
     static constexpr int kRowScalesAt = kOutputAt + kOutputBytes;
     static constexpr int kColumnScalesAt = kRowScalesAt + C.stages * RowScales::kBytes;
     static constexpr int kBarriersAt = kColumnScalesAt + C.stages * ColumnScales::kBytes;
-    static constexpr int kShared = kBarriersAt + C.stages * 16;
+    static constexpr int kTableAt = kBarriersAt + C.stages * 16; // of grouped rows; the last
 
     // Registers of a thread: at entry all alike, then setmaxnreg moves them to those that multiply.
     static constexpr int kEntry = least(65536 / (kThreads * C.residency) / 8 * 8, 255);
@@ -95,106 +97,10 @@ template <Config C> struct Tile {
     static_assert(C.swap || !C.b_e2m1, "e2m1 is expanded in the registers of the rows' operand");
     static_assert(!C.fold || (C.b_e2m1 && C.a_gran_k == 128 && C.sets == 1),
                   "fold: one scale of A, and no products that run on over a branch");
+    static_assert(C.layout == 0 || (C.split_k == 1 && C.share <= 1),
+                  "groups of rows: K of a tile is not shared");
     static_assert(C.a_gran_k % kInterval == 0 && C.b_gran_k % kInterval == 0,
                   "promotion within one group");
-};
-
-// A tile of D that a cluster makes, or the K blocks that this CTA sums for it.
-struct Work {
-    i32 batch, row, column; // first element that this CTA makes, in rows and columns
-    i32 first, blocks;      // K blocks
-};
-
-// The pieces of work of a cluster: at(first()), and on by step() below `tiles`. Tiles are dealt out
-// one by one; with `share` to runs of clusters, which part all K blocks of theirs evenly.
-template <Config C> struct Schedule {
-    using T = Tile<C>;
-    i32 tiles_m, tiles_n;
-    i32 tiles; // of all clusters; with `share`, that this one takes part in
-    i32 k_blocks;
-    i32 rank; // of this CTA in its cluster
-    // With `share`: the run and the cluster's place in it, the run's K blocks, and of them this
-    // cluster's first and the one after its last.
-    i32 run, member, blocks, from, to;
-
-    static constexpr bool kShares = C.share > 1;
-    static constexpr int kTileRows = T::kRows * (C.pair == 1 ? 2 : 1);
-    static constexpr int kTileColumns = T::kColumns * (C.pair == 2 ? 2 : 1);
-
-    // Each role makes its own: fewer registers live for all of them.
-    static __device__ __forceinline__ Schedule make(i32 m, i32 n, i32 k, i32 batch)
-    {
-        const i32 tiles_m = ceil_div(m, C.swap ? kTileColumns : kTileRows);
-        const i32 tiles_n = ceil_div(n, C.swap ? kTileRows : kTileColumns);
-        Schedule s = {.tiles_m = tiles_m,
-                      .tiles_n = tiles_n,
-                      .tiles = tiles_m * tiles_n * batch,
-                      .k_blocks = ceil_div(k, 128),
-                      .rank = T::kCluster > 1 ? i32(cluster_rank()) : 0};
-        if constexpr (kShares) {
-            const i32 cluster = i32(blockIdx.x) / T::kCluster;
-            s.run = cluster / C.share;
-            s.member = cluster % C.share;
-            s.blocks = ceil_div(s.tiles - s.run, s.runs()) * s.k_blocks;
-            s.from = s.begin_of(s.member);
-            s.to = s.begin_of(s.member + 1);
-            s.tiles = ceil_div(s.to, s.k_blocks) - s.from / s.k_blocks;
-        }
-        return s;
-    }
-
-    static __device__ __forceinline__ i32 runs()
-    {
-        return i32(gridDim.x) / (T::kCluster * C.share);
-    }
-
-    // The first of the run's K blocks that a member sums.
-    __device__ __forceinline__ i32 begin_of(i32 who) const
-    {
-        return i32(i64(blocks) * who / C.share);
-    }
-
-    __device__ __forceinline__ i32 first() const
-    {
-        return kShares ? 0 : i32(blockIdx.x) / T::kCluster;
-    }
-
-    __device__ __forceinline__ i32 step() const
-    {
-        return kShares ? 1 : i32(gridDim.x) / T::kCluster;
-    }
-
-    // A cluster that shares tiles goes through its own from the last to the first: what it sums for
-    // the next member is there before anyone may wait, and it waits itself, if at all, for those
-    // before it, at the end.
-    __device__ __forceinline__ Work at(i32 index) const
-    {
-        if constexpr (kShares) {
-            const i32 tile = (to - 1) / k_blocks - index, begin = tile * k_blocks;
-            Work w = place(run + tile * runs());
-            w.first = max(from - begin, 0);
-            w.blocks = min(to - begin, k_blocks) - w.first;
-            return w;
-        } else {
-            Work w = place(index);
-            const i32 part = C.split_k > 1 ? rank : 0;
-            w.first = i32(i64(k_blocks) * part / C.split_k);
-            w.blocks = i32(i64(k_blocks) * (part + 1) / C.split_k) - w.first;
-            return w;
-        }
-    }
-
-    // Runs of `raster` tile rows of D go through all columns, so that CTAs in flight share B.
-    __device__ __forceinline__ Work place(i32 index) const
-    {
-        const i32 b = index / (tiles_m * tiles_n), inside = index % (tiles_m * tiles_n);
-        const i32 band = inside / (C.raster * tiles_n), within = inside % (C.raster * tiles_n);
-        const i32 high = min(C.raster, tiles_m - band * C.raster);
-        const i32 m = band * C.raster + within % high, n = within / high;
-        return {.batch = b,
-                .row = (C.swap ? n : m) * kTileRows + (C.pair == 1 ? rank * T::kRows : 0),
-                .column = (C.swap ? m : n) * kTileColumns + (C.pair == 2 ? rank * T::kColumns : 0)};
-    }
 };
 
 // The ring of stages: which one is next, and the parity of its phase.

@@ -1,8 +1,9 @@
-// sm90_output.cuh - from a warpgroup's sums to D, in sm90_wgmma: directly, by the copy engine, or
+// output.cuh - from a warpgroup's sums to D, in a Hopper product: directly, by the copy engine, or
 // through the parts of a cluster that shares K.
 #pragma once
 #include "device/wgmma_output.cuh"
-#include "fp8_gemm/sm90_multiply.cuh"
+#include "sm90/multiply.cuh"
+#include "sm90/schedule.cuh"
 
 // D, and where a warpgroup's sums go.
 template <Config C> struct Output {
@@ -13,20 +14,31 @@ template <Config C> struct Output {
     Out *d;
     i64 row_stride, batch_stride;
     i32 m, n;
-    u32 to; // shared address of the warpgroup's staged tiles
+    u32 to;            // shared address of the warpgroup's staged tiles
+    const i32 *labels; // experts of rows, where they have them
 
     // Tiles of eight columns, the first at (row, column).
-    template <int Tiles>
-    __device__ __forceinline__ void store(const float (&sum)[1][Tiles][4], i32 batch, i32 row,
-                                          i32 column) const
+    template <int Tiles, typename Rows>
+    __device__ __forceinline__ void store(const float (&sum)[1][Tiles][4], const Rows &rows,
+                                          i32 batch, i32 row, i32 column) const
     {
         Out *base = d + batch * batch_stride;
         if constexpr (C.swap) {
             output_turned<C.accumulate>(sum[0], base, row_stride,
-                                        row + i32(threadIdx.x) % 128 / 32 * 16, column, m, n);
+                                        row + i32(threadIdx.x) % 128 / 32 * 16, column, rows, n);
         } else {
             output_tile<16, C.accumulate>(sum, base, row_stride,
-                                          row + i32(threadIdx.x) % 128 / 32 * 16, column, m, n);
+                                          row + i32(threadIdx.x) % 128 / 32 * 16, column, rows, n);
+        }
+    }
+
+    // The rows of D that a piece of work stores.
+    __device__ __forceinline__ auto rows_of(const Work &w) const
+    {
+        if constexpr (C.layout == UNGROUPED) {
+            return m;
+        } else {
+            return ExpertRows<C.layout>{labels, w.expert, w.end};
         }
     }
 
@@ -57,16 +69,43 @@ template <Config C> struct Output {
         }
     }
 
-    __device__ __forceinline__ void all(const Sums<C> &sum, i32 batch, i32 row, i32 column) const
+    // Whether the engine may write this warpgroup's tiles: all their rows of D are to be stored, or
+    // those that are not lie outside of D.
+    __device__ __forceinline__ bool whole(const Work &w, i32 row, i32 column) const
+    {
+        if constexpr (C.layout == UNGROUPED) {
+            return true;
+        } else {
+            const i32 first = C.swap ? column : row, count = C.swap ? T::kWide : T::kTiles * 64;
+            bool kept = true;
+            if constexpr (C.layout == GROUPED_ROWS) { // every warp looks at all of them
+                for (i32 i = i32(threadIdx.x) % 32; i < count; i += 32) {
+                    kept = kept && row_kept(rows_of(w), first + i);
+                }
+                kept = __all_sync(0xffffffffu, kept);
+            } else {
+                kept = first + count <= w.end;
+            }
+            return kept;
+        }
+    }
+
+    __device__ __forceinline__ void all(const Sums<C> &sum, const Work &w, i32 row,
+                                        i32 column) const
     {
         if constexpr (C.staged) {
-            stage(sum, batch, row, column);
-        } else {
+            if (whole(w, row, column)) {
+                stage(sum, w.batch, row, column);
+                return;
+            }
+        }
+        if constexpr (!C.staged || C.layout != UNGROUPED) {
 #pragma unroll
             for (int i = 0; i < T::kTiles * T::kChunks; i++) {
                 store(reinterpret_cast<const float(&)[1][C.chunk / 8][4]>(
                           sum[i / T::kChunks][i % T::kChunks]),
-                      batch, row + i / T::kChunks * 64, column + i % T::kChunks * C.chunk);
+                      rows_of(w), w.batch, row + i / T::kChunks * 64,
+                      column + i % T::kChunks * C.chunk);
             }
         }
     }
@@ -98,7 +137,8 @@ __device__ __forceinline__ void add_parts(const Sums<C> &sum, const Output<C> &o
             total[0][0][0] += x.x, total[0][0][1] += x.y, total[0][0][2] += x.z,
                 total[0][0][3] += x.w;
         }
-        out.store(total, batch, row + i / (T::kWide / 8) * 64, column + i % (T::kWide / 8) * 8);
+        out.store(total, out.m, batch, row + i / (T::kWide / 8) * 64,
+                  column + i % (T::kWide / 8) * 8);
     }
 }
 

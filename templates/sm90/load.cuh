@@ -1,8 +1,8 @@
-// sm90_load.cuh - the loading warpgroup of sm90_wgmma: operands by the copy engine, scales by
+// load.cuh - the loading warpgroup of a Hopper product: operands by the copy engine, scales by
 // threads, stage after stage.
 #pragma once
 #include "device/tensor_copy.cuh"
-#include "fp8_gemm/sm90_tile.cuh"
+#include "sm90/schedule.cuh"
 
 // One warp's lane has the engine load the operands of every stage.
 template <Config C>
@@ -12,6 +12,7 @@ __device__ __forceinline__ void load_operands(Ring<C> ring, const Schedule<C> &s
     using T = Tile<C>;
     for (i32 i = schedule.first(); i < schedule.tiles; i += schedule.step()) {
         const Work w = schedule.at(i);
+        const i32 of_rows = C.swap ? w.expert : w.batch, of_columns = C.swap ? w.batch : w.expert;
 #pragma unroll 1
         for (i32 b = 0; b < w.blocks; b++, ring.advance()) {
             const u32 to_rows = ring.base + ring.stage * T::kRowBytes;
@@ -22,16 +23,16 @@ __device__ __forceinline__ void load_operands(Ring<C> ring, const Schedule<C> &s
             barrier_arrive_expect(ring.full(), T::kRowBytes + T::kColumnBytes);
             if constexpr (C.pair == 2) {
                 tensor_load_multicast(to_rows + half * (T::kRowBytes / 2), rows, ring.full(), 3,
-                                      row_k, w.row + half * (T::kRows / 2), w.batch);
+                                      row_k, w.row + half * (T::kRows / 2), of_rows);
             } else {
-                tensor_load(to_rows, rows, ring.full(), row_k, w.row, w.batch);
+                tensor_load(to_rows, rows, ring.full(), row_k, w.row, of_rows);
             }
             if constexpr (C.pair == 1) {
                 tensor_load_multicast(to_columns + half * (T::kColumnBytes / 2), columns,
                                       ring.full(), 3, k, w.column + half * (T::kColumns / 2),
-                                      w.batch);
+                                      of_columns);
             } else {
-                tensor_load(to_columns, columns, ring.full(), k, w.column, w.batch);
+                tensor_load(to_columns, columns, ring.full(), k, w.column, of_columns);
             }
         }
     }
@@ -49,7 +50,7 @@ __device__ __forceinline__ void load_scales(Ring<C> ring, const Schedule<C> &sch
     ScaleReads<S, Threads, kAhead> reads;
     for (i32 i = schedule.first(); i < schedule.tiles; i += schedule.step()) {
         const Work w = schedule.at(i);
-        reads.open(source, w.batch, kRows ? w.row : w.column, thread);
+        reads.open(source, kRows == C.swap ? w.expert : w.batch, kRows ? w.row : w.column, thread);
 #pragma unroll
         for (int a = 0; a < kAhead; a++) {
             reads.fetch(a, w.first + a);

@@ -1,10 +1,10 @@
-// sm90_nibbles.cuh - a multiplying warpgroup of sm90_wgmma whose rows are e2m1: their codes go from
-// the stage to registers, become e4m3 there, and wgmma takes them from there.
+// nibbles.cuh - a multiplying warpgroup of a Hopper product whose rows are e2m1: their codes go
+// from the stage to registers, become e4m3 there, and wgmma takes them from there.
 //
 // A stage's rows are 64 bytes, as a tensor map with swizzle 64 leaves them. A thread's share of 32
 // of K is four codes at each of two places in each of two rows (wgmma.cuh).
 #pragma once
-#include "fp8_gemm/sm90_multiply.cuh"
+#include "sm90/multiply.cuh"
 
 // Where this thread's codes of a stage lie, and the tables that they go through.
 template <Config C> struct Nibbles {
