@@ -187,6 +187,15 @@ template <Config C> struct Multiplier {
         }
     }
 
+    // Another warpgroup's or CTA's share of the tile has rows, this one's has none.
+    __device__ __forceinline__ void skip(i32 blocks)
+    {
+        for (i32 b = 0; b < blocks; b++, ring.advance()) {
+            barrier_wait<false>(ring.full(), ring.parity);
+            release(ring.empty());
+        }
+    }
+
     __device__ __forceinline__ void tile(Sums<C> &sum, i32 blocks)
     {
         Part<C> part[C.sets];

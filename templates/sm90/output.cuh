@@ -69,6 +69,18 @@ template <Config C> struct Output {
         }
     }
 
+    // Whether this warpgroup has no rows of the tile: experts' rows come first.
+    __device__ __forceinline__ bool nothing(const Work &w, i32 row, i32 column) const
+    {
+        constexpr int kShares = (C.swap ? C.column_groups : C.row_groups) *
+                                (C.pair == (C.swap ? 2 : 1) ? 2 : 1); // of the block of rows
+        if constexpr (C.layout == UNGROUPED || kShares == 1) {
+            return false;
+        } else {
+            return !row_kept(rows_of(w), C.swap ? column : row);
+        }
+    }
+
     // Whether the engine may write this warpgroup's tiles: all their rows of D are to be stored, or
     // those that are not lie outside of D.
     __device__ __forceinline__ bool whole(const Work &w, i32 row, i32 column) const

@@ -32,6 +32,10 @@ __device__ __forceinline__ void multiply_all(Multiplier<C> line, const Schedule<
 {
     for (i32 i = schedule.first(); i < schedule.tiles; i += schedule.step()) {
         const Work w = schedule.at(i);
+        if (out.nothing(w, w.row + line.row, w.column + line.column)) {
+            line.skip(w.blocks);
+            continue;
+        }
         Sums<C> sum = {};
         if constexpr (C.b_e2m1) {
             nibbles_tile<C>(line, sum, w.blocks);
