@@ -13,7 +13,7 @@
 /* What INPUTS_HOLES leaves out: a row of A, and of B a block of 128x128, both in the first tile,
  * which every sample has. What is left must say something: an only row stays, and of a B of one
  * block a scale's part goes. */
-static void place_hole(inputs_matrix *m, bool is_a)
+void inputs_place_hole(inputs_matrix *m, bool is_a)
 {
     const int64_t block = 128;
 
@@ -55,7 +55,7 @@ static hone_status fill_matrix(const hone_fp8_gemm *p, bool is_a, inputs_kind ki
     m.groups = integer_ceil_div(p->k, m.quant.gran_k);
     m.scale_groups = inner ? p->batch * m.groups : m.groups;
     m.one_signed = is_a ? 2 : 3; /* a sixth of D's elements are sums of products of one sign */
-    place_hole(&m, is_a);
+    inputs_place_hole(&m, is_a);
     TRY(problem_scale_bytes(m.scale_rows, m.scale_groups, (hone_dtype)m.quant.scale, m.scale_layout,
                             &scale_bytes, error));
     m.scale_batch = inner ? 0 : (int64_t)scale_bytes;
@@ -213,13 +213,14 @@ done:
     return status;
 }
 
-static hone_status fill(const hone_problem *problem, inputs_kind kind, uint64_t seed, inputs *in,
-                        hone_error *error)
+static hone_status fill(const hone_problem *problem, inputs_kind kind, inputs_routing routing,
+                        uint64_t seed, inputs *in, hone_error *error)
 {
-
     switch (problem->op) {
     case HONE_OP_FP8_GEMM:
         return fill_gemm(&problem->as.fp8_gemm, kind, seed, in, error);
+    case HONE_OP_MOE_GEMM:
+        return inputs_fill_moe_gemm(&problem->as.moe_gemm, kind, routing, seed, in, error);
     case HONE_OP_ACT_QUANT:
         return fill_act(&problem->as.act_quant, kind, seed, in, error);
     case HONE_OP_FOLD:
@@ -245,6 +246,13 @@ static hone_status fill(const hone_problem *problem, inputs_kind kind, uint64_t 
 hone_status inputs_make(const hone_problem *problem, inputs_kind kind, uint64_t seed, inputs *out,
                         hone_error *error)
 {
+    return inputs_make_routed(problem, kind, INPUTS_ROUTE_OF_KIND, seed, out, error);
+}
+
+hone_status inputs_make_routed(const hone_problem *problem, inputs_kind kind,
+                               inputs_routing routing, uint64_t seed, inputs *out,
+                               hone_error *error)
+{
     hone_status status = HONE_OK;
     inputs in = {0};
 
@@ -258,7 +266,7 @@ hone_status inputs_make(const hone_problem *problem, inputs_kind kind, uint64_t 
         }
         memset(in.image[i], VERIFY_POISON, in.operand[i].bytes);
     }
-    TRY(fill(problem, kind, seed, &in, error));
+    TRY(fill(problem, kind, routing, seed, &in, error));
     *out = in;
     memset(&in, 0, sizeof in);
 done:
@@ -288,13 +296,13 @@ static void rescale(hone_dtype dtype, uint8_t *scales, uint64_t index, int expon
     }
 }
 
-hone_status inputs_rescale(const hone_fp8_gemm *p, const inputs *in, uint64_t seed, inputs *out,
+hone_status inputs_rescale(const hone_recipe *recipe, const inputs *in, uint64_t seed, inputs *out,
                            hone_error *error)
 {
     inputs made = *in;
 
     for (size_t i = 1; i <= 3; i += 2) {
-        hone_dtype dtype = (hone_dtype)(i == 1 ? p->recipe.a.scale : p->recipe.b.scale);
+        hone_dtype dtype = (hone_dtype)(i == 1 ? recipe->a.scale : recipe->b.scale);
         uint64_t width = (uint64_t)numfmt_dtype_bits(dtype) / 8;
         made.image[i] = malloc(in->operand[i].bytes + 8);
         if (made.image[i] == NULL) {

@@ -32,6 +32,20 @@ typedef enum inputs_kind {
     INPUTS_KINDS
 } inputs_kind;
 
+/* How many rows each expert of a moe_gemm has. tokens * topk of them, fewer where there is no room.
+ */
+typedef enum inputs_routing {
+    INPUTS_ROUTE_OF_KIND,  /* HOLES: holes; WIDE: zipf; EXTREMES: uniform; TINY: one; else balanced
+                            */
+    INPUTS_ROUTE_BALANCED, /* as many as one another, or one more */
+    INPUTS_ROUTE_UNIFORM,  /* each row's expert is drawn */
+    INPUTS_ROUTE_ZIPF,     /* the n-th of a random order has a share of 1 / n */
+    INPUTS_ROUTE_ONE,      /* one has all */
+    INPUTS_ROUTE_HOLES,    /* the first, the last and one between them none; others 1, row_align,
+                              row_align + 1 or a random number */
+    INPUTS_ROUTES
+} inputs_routing;
+
 /* Images in the order of hone_operands, each operand[i].bytes long, owned. */
 typedef struct inputs {
     size_t len;
@@ -45,16 +59,30 @@ typedef struct inputs {
  * starts as 0xa5 bytes, counters as INPUTS_COUNTER. kv_gather's cache holds any code, its slots are
  * kv_quant's, its tables pages in any order with some that are none and some past the cache. An
  * act_quant's rows leave some out: all, none and a part of an expert's, a quarter of listed ones.
+ * Rows of a moe_gemm without an expert are NaN, their scales too; the special kind's groups hold
+ * what must be clamped: labels and numbers of rows out of range, ends that fall.
  * HONE_NO_MEMORY, HONE_OVERFLOW, HONE_UNSUPPORTED for operands that are neither e4m3 nor e2m1.
  * Caller frees with inputs_free. */
 hone_status inputs_make(const hone_problem *problem, inputs_kind kind, uint64_t seed, inputs *out,
                         hone_error *error);
+/* The same, with rows routed otherwise; of another op than moe_gemm inputs_make. */
+hone_status inputs_make_routed(const hone_problem *problem, inputs_kind kind,
+                               inputs_routing routing, uint64_t seed, inputs *out,
+                               hone_error *error);
 void inputs_free(inputs *in); /* NULL is fine; leaves it empty */
+/* "balanced", ...; NULL past the list and of INPUTS_ROUTE_OF_KIND. */
+const char *inputs_routing_name(inputs_routing routing);
 
-/* Other inputs of an fp8_gemm at little cost: the payloads of `in`, which are shared by pointer and
+/* Other padding of a moe_gemm at little cost: A and its scales, where rows without an expert hold
+ * 448 times 2^127 instead of NaN; the rest is shared by pointer with `in`, which must outlive it.
+ * HONE_NO_MEMORY. Caller frees with inputs_free_padded. */
+hone_status inputs_repad(const hone_moe_gemm *p, const inputs *in, inputs *out, hone_error *error);
+void inputs_free_padded(inputs *padded); /* an empty one is fine */
+
+/* Other inputs of a product at little cost: the payloads of `in`, which are shared by pointer and
  * must outlive it, under scales times 2^-20 .. 2^20. HONE_NO_MEMORY. Caller frees with
  * inputs_free_rescaled. */
-hone_status inputs_rescale(const hone_fp8_gemm *p, const inputs *in, uint64_t seed, inputs *out,
+hone_status inputs_rescale(const hone_recipe *recipe, const inputs *in, uint64_t seed, inputs *out,
                            hone_error *error);
 void inputs_free_rescaled(inputs *rescaled); /* an empty one is fine */
 

@@ -4,6 +4,8 @@
 
 #include "bench/inputs.h"
 
+#include <stdbool.h>
+
 typedef enum inputs_rule { INPUTS_KEEP, INPUTS_ZERO } inputs_rule;
 
 /* A matrix of e4m3 or e2m1 with its scales: where elements and scales lie. */
@@ -23,6 +25,12 @@ typedef struct inputs_matrix {
 
 hone_status inputs_fill_quantised(const inputs_matrix *m, inputs_kind kind, uint64_t seed,
                                   hone_error *error);
+
+/* What INPUTS_HOLES leaves out. */
+void inputs_place_hole(inputs_matrix *m, bool is_a);
+
+hone_status inputs_fill_moe_gemm(const hone_moe_gemm *p, inputs_kind kind, inputs_routing routing,
+                                 uint64_t seed, inputs *in, hone_error *error);
 
 /* Rows of plain floats of `dtype` for the quantisers to read: `count` elements, drawn in groups of
  * `group`. */

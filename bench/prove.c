@@ -31,6 +31,8 @@ void prover_close(prover *p)
     inputs_free_outputs(&p->second);
     inputs_free_outputs(&p->after);
     inputs_free_rescaled(&p->rescaled);
+    inputs_free_padded(&p->padded);
+    segments_free(&p->runs);
     inputs_free(&p->ordinary);
     for (size_t i = 0; i < ARRAY_LEN(p->kept); i++) {
         inputs_free(&p->kept[i].in);
@@ -39,6 +41,31 @@ void prover_close(prover *p)
     inputs_free(&p->in);
     verify_memo_free(&p->memo);
     free(p);
+}
+
+/* Inputs beside those of the first kind. A large product's are routed as its time is modelled. */
+static hone_status make_inputs(prover *p, hone_error *error)
+{
+    const hone_problem *problem = &p->problem;
+    const bool moe = problem->op == HONE_OP_MOE_GEMM, product = prove_is_product(problem);
+    hone_status status = HONE_OK;
+
+    TRY(inputs_make_routed(problem, p->kinds.kind[0],
+                           p->large ? INPUTS_ROUTE_BALANCED : INPUTS_ROUTE_OF_KIND, p->seed, &p->in,
+                           error));
+    if (moe) {
+        TRY(inputs_repad(&problem->as.moe_gemm, &p->in, &p->padded, error));
+        TRY(segments_find(&problem->as.moe_gemm, p->in.image[4], &p->runs, error));
+    }
+    if (p->large && product) {
+        TRY(inputs_rescale(moe ? &problem->as.moe_gemm.recipe : &problem->as.fp8_gemm.recipe,
+                           &p->in, p->seed + 1, &p->rescaled, error));
+    }
+    if (p->d->driver->emu != NULL && (!product || (moe && !p->large))) {
+        TRY(inputs_make(problem, INPUTS_NORMAL, p->seed + 2, &p->ordinary, error));
+    }
+done:
+    return status;
 }
 
 hone_status prover_open(const device *d, const hone_problem *problem, uint64_t seed, prover **out,
@@ -56,13 +83,7 @@ hone_status prover_open(const device *d, const hone_problem *problem, uint64_t s
     p->threads = 1;
     p->large = prove_is_large(d, problem);
     p->kinds = prove_kinds_of(d, problem);
-    TRY(inputs_make(problem, p->kinds.kind[0], seed, &p->in, error));
-    if (p->large && problem->op == HONE_OP_FP8_GEMM) {
-        TRY(inputs_rescale(&problem->as.fp8_gemm, &p->in, seed + 1, &p->rescaled, error));
-    }
-    if (d->driver->emu != NULL && problem->op != HONE_OP_FP8_GEMM) {
-        TRY(inputs_make(problem, INPUTS_NORMAL, seed + 2, &p->ordinary, error));
-    }
+    TRY(make_inputs(p, error));
     TRY(inputs_copy_outputs(&p->in, &p->after, error));
     TRY(inputs_copy_outputs(&p->in, &p->second, error));
     if (p->large && prove_adds_to_d(p)) {
@@ -310,22 +331,27 @@ hone_status prover_run(prover *p, const module *m, const plan *launches, const c
         return status_set(error, HONE_BAD_ARGUMENT, NULL, 0,
                           "prove: a problem of size 0 launches nothing");
     }
-    if (p->large && launches->launches_len == 1) {
-        TRY(prove_spread(&p->problem, launches, &spread, error));
+    t.tiles = prove_tiles_all(&p->problem, &p->runs, launches);
+    if (p->large && launches->launches_len == 1 &&
+        (t.tiles > 0 || p->problem.op != HONE_OP_MOE_GEMM)) { /* whose tiles only a cover tells */
+        TRY(prove_spread(t.tiles, launches, &spread, error));
         t.spread = spread != NULL;
         t.plan = t.spread ? spread : launches;
         made.ctas_total = prove_ctas(t.plan);
-        prove_sample(&p->problem, t.plan,
-                     t.spread                            ? SPREAD_GEMM
-                     : p->problem.op == HONE_OP_FP8_GEMM ? SAMPLE_GEMM
-                                                         : SAMPLE_QUANT,
+        prove_sample(t.tiles, t.plan,
+                     t.spread                        ? SPREAD_GEMM
+                     : prove_is_product(&p->problem) ? SAMPLE_GEMM
+                                                     : SAMPLE_QUANT,
                      p->seed, t.sample, &t.how.sample_len);
         t.how.sample = t.sample;
     }
+    const uint64_t tiles_run = prove_tiles(t.tiles, t.plan, t.sample, t.how.sample_len);
+    const bool by_tiles = p->problem.op == HONE_OP_MOE_GEMM && tiles_run > 0;
     made.ctas_run = t.how.sample_len > 0 ? t.how.sample_len : made.ctas_total;
     TRY(prove_all(p, launches, c, &t, &made, error));
     if (made.outcome == STORE_OK && p->d->driver->emu != NULL) {
-        TRY(prove_time_model(p->d, &p->problem, launches, c, t.counters, &made, error));
+        TRY(prove_time_model(p->d, &p->problem, launches, c, t.counters,
+                             by_tiles ? (double)t.tiles / (double)tiles_run : 0.0, &made, error));
     } else if (made.outcome == STORE_OK) {
         TRY(prove_time_events(&p->lane[0].buffers, m, launches, &made, error));
     }

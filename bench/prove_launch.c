@@ -32,17 +32,24 @@ static uint64_t groups_of(const plan *p)
     return prove_ctas(p) / (p->cover.rows > 0 ? (uint64_t)p->cover.ctas : 1);
 }
 
-/* Tiles of D that the plan's cover parts it in; 0 where it has none. */
-static uint64_t tiles_of(const hone_problem *problem, const plan *p)
+uint64_t prove_tiles_all(const hone_problem *problem, const segments *runs, const plan *p)
 {
     const plan_cover *cover = &p->cover;
     const hone_fp8_gemm *gemm = &problem->as.fp8_gemm;
+    int64_t tiles = 0;
 
-    if (problem->op != HONE_OP_FP8_GEMM || cover->rows == 0) {
+    if (cover->rows == 0) {
         return 0;
     }
-    return (uint64_t)(integer_ceil_div(gemm->m, cover->rows) *
-                      integer_ceil_div(gemm->n, cover->columns) * gemm->batch);
+    if (problem->op == HONE_OP_FP8_GEMM) {
+        tiles = integer_ceil_div(gemm->m, cover->rows) * gemm->batch *
+                integer_ceil_div(gemm->n, cover->columns);
+    }
+    for (size_t i = 0; problem->op == HONE_OP_MOE_GEMM && i < runs->len; i++) {
+        tiles += integer_ceil_div(runs->run[i].rows, cover->rows) *
+                 integer_ceil_div(segments_columns(&problem->as.moe_gemm), cover->columns);
+    }
+    return (uint64_t)tiles;
 }
 
 /* The same workspace for each of more CTAs: what comes first is rounded up by one unit at most. */
@@ -60,10 +67,9 @@ static uint64_t sharers(const plan *p)
 /* A persistent grid's CTAs make many tiles each. For a sample they make three: the second and the
  * third go around all that is kept from tile to tile, from a first one and from a later one, and
  * the tiles of a sample stay few. Up to two groups make one less: the grid's last. */
-hone_status prove_spread(const hone_problem *problem, const plan *p, plan **out, hone_error *error)
+hone_status prove_spread(uint64_t tiles, const plan *p, plan **out, hone_error *error)
 {
     const plan_launch *l = &p->launches[0];
-    const uint64_t tiles = tiles_of(problem, p);
 
     if (tiles == 0 || l->grid[1] * l->grid[2] != 1) {
         return HONE_OK;
@@ -110,11 +116,11 @@ static size_t sample_groups(uint64_t total, uint64_t tiles, size_t wanted, uint6
     return made;
 }
 
-void prove_sample(const hone_problem *problem, const plan *p, size_t wanted, uint64_t seed,
-                  uint64_t *sample, size_t *len)
+void prove_sample(uint64_t tiles, const plan *p, size_t wanted, uint64_t seed, uint64_t *sample,
+                  size_t *len)
 {
     const uint64_t ctas = p->cover.rows > 0 ? (uint64_t)p->cover.ctas : 1;
-    const uint64_t total = groups_of(p), tiles = tiles_of(problem, p);
+    const uint64_t total = groups_of(p);
     const size_t shared = wanted / (size_t)sharers(p), least = wanted < 2 ? wanted : 2;
     uint64_t groups[PROVE_SAMPLE_MOST];
 
@@ -131,9 +137,9 @@ void prove_sample(const hone_problem *problem, const plan *p, size_t wanted, uin
     }
 }
 
-uint64_t prove_tiles(const hone_problem *problem, const plan *p, const uint64_t *sample, size_t len)
+uint64_t prove_tiles(uint64_t tiles, const plan *p, const uint64_t *sample, size_t len)
 {
-    const uint64_t tiles = tiles_of(problem, p), total = groups_of(p);
+    const uint64_t total = groups_of(p);
     uint64_t made = 0;
 
     if (tiles == 0) {

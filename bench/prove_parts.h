@@ -3,6 +3,7 @@
 #define HONE_BENCH_PROVE_PARTS_H
 
 #include "bench/prove.h"
+#include "bench/segments.h"
 
 /* Kinds of inputs that a proof goes through, the first of them twice. */
 typedef struct prove_kinds {
@@ -13,6 +14,8 @@ typedef struct prove_kinds {
 prove_kinds prove_kinds_of(const device *d, const hone_problem *problem);
 /* Whether sampled CTAs must do on this device. */
 bool prove_is_large(const device *d, const hone_problem *problem);
+/* A sum of products, whose elements have bounds. */
+bool prove_is_product(const hone_problem *problem);
 /* A quantiser's problem of which a sample shows enough. */
 bool prove_is_plenty(const hone_problem *problem);
 
@@ -58,22 +61,25 @@ hone_status prove_launch_once(const prove_buffers *b, const module *m, const pla
 enum { PROVE_SAMPLE_MOST = 48 * MANIFEST_MOST_GROUP }; /* CTAs of a sample */
 
 uint64_t prove_ctas(const plan *p);
+/* Tiles of D that the plan's cover parts it in, of a moe_gemm those of its `runs`; 0 for a plan
+ * without a cover. */
+uint64_t prove_tiles_all(const hone_problem *problem, const segments *runs, const plan *p);
 /* CTAs of the first launch that are run, whole groups of the plan's cover, `wanted` of them, fewer
  * but no less than two where clusters share tiles: into `sample` (capacity PROVE_SAMPLE_MOST), *len
- * 0 when that is all. Groups of a cover take tiles in
- * turn (manifest.h), so that the sample holds the first tile's, the last tile's, and short ones. */
-void prove_sample(const hone_problem *problem, const plan *p, size_t wanted, uint64_t seed,
-                  uint64_t *sample, size_t *len);
-/* Tiles of the cover that the sample's groups make; 0 for a plan without a cover. */
-uint64_t prove_tiles(const hone_problem *problem, const plan *p, const uint64_t *sample,
-                     size_t len);
-/* *out, to be freed, is the plan with a larger grid where its few CTAs make many tiles each; NULL
- * as it is where they do not. */
-hone_status prove_spread(const hone_problem *problem, const plan *p, plan **out, hone_error *error);
+ * 0 when that is all. Groups of a cover take `tiles` in turn (manifest.h), so that the sample holds
+ * the first tile's, the last tile's, and short ones. */
+void prove_sample(uint64_t tiles, const plan *p, size_t wanted, uint64_t seed, uint64_t *sample,
+                  size_t *len);
+/* Tiles that the sample's groups make, of `tiles` in all. */
+uint64_t prove_tiles(uint64_t tiles, const plan *p, const uint64_t *sample, size_t len);
+/* *out, to be freed, is the plan with a larger grid where its few CTAs make many of `tiles` each;
+ * NULL as it is where they do not. */
+hone_status prove_spread(uint64_t tiles, const plan *p, plan **out, hone_error *error);
 
-/* The time: modelled from counters, or by events. */
+/* The time: modelled from counters, or by events. `scale`: all work over that of the CTAs that were
+ * counted, where that is known; 0: it goes with the products that the manifest estimates. */
 hone_status prove_time_model(const device *d, const hone_problem *problem, const plan *p,
-                             const compiled *c, const hone_emu_counters *counters,
+                             const compiled *c, const hone_emu_counters *counters, double scale,
                              prove_result *out, hone_error *error);
 hone_status prove_time_events(const prove_buffers *b, const module *m, const plan *p,
                               prove_result *out, hone_error *error);

@@ -11,17 +11,34 @@
 /* Inputs that proofs go through. Few tokens need as many kinds as a cache has slots worth asking
  * for (inputs.h). */
 static const inputs_kind kinds_gemm[] = {INPUTS_HOLES, INPUTS_WIDE, INPUTS_EXTREMES};
+static const inputs_kind kinds_moe[] = {INPUTS_HOLES, INPUTS_WIDE, INPUTS_EXTREMES, INPUTS_SPECIALS,
+                                        INPUTS_TINY};
 static const inputs_kind kinds_quant[] = {INPUTS_HOLES,    INPUTS_WIDE, INPUTS_EXTREMES,
                                           INPUTS_SPECIALS, INPUTS_TINY, INPUTS_NORMAL,
                                           INPUTS_ONES,     INPUTS_ZEROS};
 static const inputs_kind kinds_plenty[] = {INPUTS_SPECIALS};
 enum { KINDS_MANY_TOKENS = 5 };
 
-/* Multiply-adds of a product as tiles do it: matrix instructions have 16 rows, also for one token.
- */
-static double padded_macs(const hone_fp8_gemm *p)
+bool prove_is_product(const hone_problem *problem)
 {
-    return (double)((p->m + 15) / 16 * 16) * (double)p->n * (double)p->k * (double)p->batch;
+    return problem->op == HONE_OP_FP8_GEMM || problem->op == HONE_OP_MOE_GEMM;
+}
+
+/* Multiply-adds of a product as tiles do it: matrix instructions have 16 rows, also for one token.
+ * Those of a weight gradient, whose sampled sums could not be told, are none. */
+static double padded_macs(const hone_problem *problem)
+{
+    const hone_fp8_gemm *p = &problem->as.fp8_gemm;
+    const hone_moe_gemm *moe = &problem->as.moe_gemm;
+
+    if (problem->op == HONE_OP_FP8_GEMM) {
+        return (double)((p->m + 15) / 16 * 16) * (double)p->n * (double)p->k * (double)p->batch;
+    }
+    if (problem->op != HONE_OP_MOE_GEMM || moe->group_layout == HONE_GROUPS_K) {
+        return 0;
+    }
+    const double rows = (double)moe->tokens * moe->topk, experts = (double)moe->experts;
+    return (rows + 15 * (rows < experts ? rows : experts)) * (double)moe->n * (double)moe->k;
 }
 
 static double elements_of(const hone_problem *problem)
@@ -64,7 +81,7 @@ bool prove_is_large(const device *d, const hone_problem *problem)
     if (d->driver->emu == NULL) {
         return false;
     }
-    return (problem->op == HONE_OP_FP8_GEMM && padded_macs(&problem->as.fp8_gemm) > WHOLE_MACS) ||
+    return padded_macs(problem) > WHOLE_MACS ||
            (elements_of(problem) > WHOLE_ELEMENTS && !has_gaps(problem));
 }
 
@@ -82,6 +99,9 @@ prove_kinds prove_kinds_of(const device *d, const hone_problem *problem)
 
     if (problem->op == HONE_OP_FP8_GEMM) {
         return (prove_kinds){kinds_gemm, ARRAY_LEN(kinds_gemm)};
+    }
+    if (problem->op == HONE_OP_MOE_GEMM) {
+        return (prove_kinds){kinds_moe, ARRAY_LEN(kinds_moe)};
     }
     if (d->driver->emu != NULL && prove_is_plenty(problem)) {
         return (prove_kinds){kinds_plenty, ARRAY_LEN(kinds_plenty)};

@@ -25,7 +25,7 @@ static const jit_kernel *kernel_of(const compiled *c, const char *entry)
 
 /* All work over that of the CTAs that ran. Products are known in all where the manifest counts
  * them, and everything else goes with them; CTAs of a persistent grid do not make equally many. */
-static double scale_of(const plan *p, const hone_emu_counters *n)
+static double scale_of(const plan *p, const hone_emu_counters *n, double known)
 {
     const plan_estimate *e = &p->estimate;
     double all = (double)e->macs + (double)e->scaled_macs + (double)e->warpgroup_macs, ran = 0.0;
@@ -35,6 +35,9 @@ static double scale_of(const plan *p, const hone_emu_counters *n)
     }
     if (n->ctas_run == n->ctas_total || n->ctas_run == 0) {
         return 1.0;
+    }
+    if (known > 0.0) {
+        return known;
     }
     return p->launches_len == 1 && all > 0.0 && ran > 0.0
                ? all / ran
@@ -54,7 +57,8 @@ static double dram_of(const gpu *g, const plan *p, const hone_emu_counters *n, d
 
 /* What counters tell, and what only the manifest does. */
 static void work_of(const gpu *g, const hone_problem *problem, const plan *p, const plan_launch *l,
-                    const jit_kernel *kernel, const hone_emu_counters *counters, perf_work *out)
+                    const jit_kernel *kernel, const hone_emu_counters *counters, double scale,
+                    perf_work *out)
 {
     double flop = 0.0, bytes = 0.0;
     perf_work w;
@@ -65,7 +69,7 @@ static void work_of(const gpu *g, const hone_problem *problem, const plan *p, co
         w.registers = kernel->registers;
         w.shared_bytes += kernel->static_shared_bytes;
     }
-    perf_count(counters, scale_of(p, counters), &w);
+    perf_count(counters, scale_of(p, counters, scale), &w);
     w.ctas = ctas; /* a sample may have been drawn from a larger grid */
     problem_work(problem, &flop, &bytes);
     w.dram_bytes = dram_of(g, p, counters, w.dram_bytes, bytes);
@@ -73,7 +77,7 @@ static void work_of(const gpu *g, const hone_problem *problem, const plan *p, co
 }
 
 hone_status prove_time_model(const device *d, const hone_problem *problem, const plan *p,
-                             const compiled *c, const hone_emu_counters *counters,
+                             const compiled *c, const hone_emu_counters *counters, double scale,
                              prove_result *out, hone_error *error)
 {
     hone_error cause = {0};
@@ -84,7 +88,7 @@ hone_status prove_time_model(const device *d, const hone_problem *problem, const
         perf_work work;
         perf_answer answer;
         work_of(&d->gpu, problem, p, &p->launches[i], kernel_of(c, p->launches[i].entry),
-                &counters[i], &work);
+                &counters[i], scale, &work);
         if (perf_predict(&d->gpu, &work, &answer, &cause) != HONE_OK) {
             out->outcome = STORE_UNMEASURED;
             snprintf(out->reason, sizeof out->reason, "no modelled time: %.200s", cause.message);

@@ -52,7 +52,7 @@ static hone_status compare(prover *p, const prove_trial *t, const inputs *in, in
         .ctas_run = is_sampled(t) ? t->how.sample_len : out->ctas_total,
         .ctas_total = out->ctas_total,
         .cover = t->plan->cover,
-        .tiles_run = prove_tiles(&p->problem, t->plan, t->how.sample, t->how.sample_len),
+        .tiles_run = prove_tiles(t->tiles, t->plan, t->how.sample, t->how.sample_len),
         .written = is_sampled(t) && prove_adds_to_d(p) ? p->poisoned.image[4] : NULL,
         .threads = t->how.threads,
         .memo = memo_of(p, in),
@@ -154,14 +154,17 @@ hone_status prove_again(prover *p, prove_trial *t, prove_result *out, hone_error
     int hit = -1;
 
     run_late(p, t);
-    return run_once(t, &p->in, &p->second, &hit, out, error);
+    return run_once(t, p->padded.len > 0 ? &p->padded : &p->in, &p->second, &hit, out, error);
 }
 
 void prove_same_bits(const prover *p, prove_result *out)
 {
     if (!same_outputs(&p->after, &p->second)) {
         fail(out, STORE_NONDET,
-             "a second run, by another order of warps and with late copies, gave other bits");
+             p->padded.len > 0
+                 ? "a second run, by another order of warps, with late copies and other padding, "
+                   "gave other bits"
+                 : "a second run, by another order of warps and with late copies, gave other bits");
     }
 }
 
@@ -200,7 +203,7 @@ static hone_status prove_rescaled(prover *p, prove_trial *t, prove_result *out, 
     hone_status status = HONE_OK;
     size_t len = 0;
 
-    prove_sample(&p->problem, t->plan, t->spread ? SPREAD_RESCALED : SAMPLE_RESCALED, p->seed + 2,
+    prove_sample(t->tiles, t->plan, t->spread ? SPREAD_RESCALED : SAMPLE_RESCALED, p->seed + 2,
                  t->sample, &len);
     t->how.sample_len = len;
     TRY(run_and_compare(p, t, &p->rescaled, out, error));
@@ -222,8 +225,8 @@ hone_status prove_order(prover *p, prove_trial *t, prove_result *out, hone_error
     }
     memcpy(counters, t->counters, sizeof counters);
     t->how.sample = few;
-    prove_sample(&p->problem, t->plan, t->spread ? SPREAD_THOROUGH : SAMPLE_THOROUGH, p->seed + 3,
-                 few, &t->how.sample_len);
+    prove_sample(t->tiles, t->plan, t->spread ? SPREAD_THOROUGH : SAMPLE_THOROUGH, p->seed + 3, few,
+                 &t->how.sample_len);
     t->how.thorough = true;
     TRY(run_once(t, &p->in, NULL, NULL, out, error));
 done:
@@ -244,7 +247,7 @@ hone_status prove_count(prover *p, prove_trial *t, prove_result *out, hone_error
         return HONE_OK;
     }
     if (p->large || prove_is_plenty(&p->problem)) {
-        prove_sample(&p->problem, t->plan, SAMPLE_QUANT, p->seed + 4, few, &t->how.sample_len);
+        prove_sample(t->tiles, t->plan, SAMPLE_QUANT, p->seed + 4, few, &t->how.sample_len);
         t->how.sample = few;
     }
     TRY(run_once(t, &p->ordinary, NULL, NULL, out, error));

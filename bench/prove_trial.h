@@ -37,6 +37,8 @@ struct prover {
     verify_memo memo;              /* of `in` */
     prove_kept kept[INPUTS_KINDS]; /* of the others, where they are small */
     inputs rescaled;               /* of a large product; else empty */
+    inputs padded;                 /* of a moe_gemm: `in` with other rows that nobody has */
+    segments runs;                 /* of a moe_gemm's `in`; else empty */
     inputs ordinary;    /* of a quantiser on an emulated device: what its time is modelled on */
     inputs after;       /* outputs read back */
     inputs second;      /* of the second run and those that nobody compares */
@@ -49,7 +51,8 @@ typedef struct prove_trial {
     prove_lane *lane;
     const module *m; /* on the lane's device */
     const plan *plan;
-    bool spread; /* `plan` has a larger grid than the candidate's */
+    bool spread;    /* `plan` has a larger grid than the candidate's */
+    uint64_t tiles; /* of its cover; 0: it has none */
     uint64_t sample[PROVE_SAMPLE_MOST];
     prove_launch how;
     hone_emu_counters counters[MANIFEST_MAX_LAUNCHES];

@@ -5,6 +5,7 @@
 #define HONE_BENCH_REFERENCE_H
 
 #include "bench/inputs.h"
+#include "bench/segments.h"
 
 /* A rectangle of an output: rows [row, row + rows) and columns likewise of one batch. */
 typedef struct reference_rect {
@@ -22,6 +23,13 @@ typedef struct reference_rect {
 hone_status reference_fp8_gemm(const hone_fp8_gemm *p, const inputs *in, const reference_rect *rect,
                                int threads, double *value, double *magnitude, hone_error *error);
 
+/* The product (no activation yet) of rows of one expert, and sum |a*b|, as reference_fp8_gemm's:
+ * rect.batch is the run's matrix, its rows lie in the run, its columns are rows of B. With
+ * `accumulate` D before is in it. */
+hone_status reference_moe_gemm(const hone_moe_gemm *p, const inputs *in, const segments_run *s,
+                               const reference_rect *rect, int threads, double *value,
+                               double *magnitude, hone_error *error);
+
 /* Codes (`group` bytes), scale and, for ue8m0, its byte, of one group of one row (experts' rows
  * follow one another). A problem without a gate. */
 void reference_act_quant(const hone_act_quant *p, const inputs *in, int64_t row, int64_t group,
@@ -31,6 +39,8 @@ void reference_act_quant(const hone_act_quant *p, const inputs *in, int64_t row,
  * by the elements whose value changed. */
 void reference_fold(const hone_fold *p, const inputs *in, int64_t row, int64_t block,
                     uint8_t *codes, uint8_t *scale, uint64_t *inexact);
+/* gate / (1 + exp(-gate)) * up as `activation` says, exact, and how far fp32 may be from it. */
+double reference_gate(int32_t activation, double gate, double up, double *bound);
 /* What is quantised behind a gate, exact, and how far fp32 may be from it: `group` doubles each.
  * The bound is device/activation.cuh's: two units of 2^x and of 1/x, and what rounding the exponent
  * does to the power. */

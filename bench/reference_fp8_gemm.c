@@ -1,160 +1,22 @@
-/* reference_fp8_gemm.c - a rectangle of D in float64, from the quantised operands.
- *
- * Every factor (code times scale) is exact in double. K goes in blocks that stay in cache; the sums
- * of 4 rows by 16 columns stay in registers. */
-#include "bench/reference.h"
+/* reference_fp8_gemm.c - a rectangle of D in float64: where the factors of a batch lie, and what D
+ * was. */
+#include "bench/reference_product.h"
 
 #include "core/integer.h"
 #include "core/numfmt.h"
 
 #include <math.h>
-#include <pthread.h>
-#include <stdlib.h>
-#include <string.h>
-
-enum { BLOCK_K = 256, ROWS = 4, COLUMNS = 16, TILE = REFERENCE_TILE, PIECES_MOST = 4 };
-
-typedef double lanes __attribute__((vector_size(64)));
-enum { LANES = 8, VECTORS = COLUMNS / LANES };
-
-/* Factors of one block of K, and the sums so far; columns past the rectangle are zeros. */
-typedef struct work {
-    double a[TILE][BLOCK_K];
-    double b[TILE / COLUMNS][BLOCK_K][COLUMNS]; /* transposed, a few columns at a time */
-    double value[TILE][TILE], magnitude[TILE][TILE];
-    double e4m3[256], e2m1[16]; /* values of the codes */
-} work;
-
-/* One operand: where its codes and scales are. */
-typedef struct factor {
-    const uint8_t *payload, *scales;
-    int64_t row_stride;
-    int64_t scale_rows, scale_groups, group_first; /* group_first: of this batch */
-    hone_quant quant;
-    hone_scale_layout layout;
-} factor;
-
-static inline __attribute__((always_inline)) void multiply_piece(work *w, int64_t row,
-                                                                 int64_t column, int64_t len)
-{
-    const double(*columns)[COLUMNS] = w->b[column / COLUMNS];
-    lanes sum[ROWS][VECTORS], most[ROWS][VECTORS];
-
-    for (int i = 0; i < ROWS; i++) {
-        memcpy(sum[i], &w->value[row + i][column], sizeof sum[i]);
-        memcpy(most[i], &w->magnitude[row + i][column], sizeof most[i]);
-    }
-    for (int64_t k = 0; k < len; k++) {
-        for (int v = 0; v < VECTORS; v++) {
-            lanes b;
-            memcpy(&b, &columns[k][v * LANES], sizeof b);
-            const lanes b_most = (lanes)((__typeof__(b < b))b & INT64_MAX);
-            for (int i = 0; i < ROWS; i++) {
-                const lanes a = w->a[row + i][k] - (lanes){0};
-                const lanes a_most = (lanes)((__typeof__(a < a))a & INT64_MAX);
-                sum[i][v] += a * b;
-                most[i][v] += a_most * b_most;
-            }
-        }
-    }
-    for (int i = 0; i < ROWS; i++) {
-        memcpy(&w->value[row + i][column], sum[i], sizeof sum[i]);
-        memcpy(&w->magnitude[row + i][column], most[i], sizeof most[i]);
-    }
-}
-
-/* Columns outside: their factors stay in the first cache while all rows go by. */
-static inline __attribute__((always_inline)) void multiply(work *w, int64_t rows, int64_t columns,
-                                                           int64_t len)
-{
-    for (int64_t c = 0; c < columns; c += COLUMNS) {
-        for (int64_t r = 0; r < rows; r += ROWS) {
-            multiply_piece(w, r, c, len);
-        }
-    }
-}
-
-static void multiply_baseline(work *w, int64_t rows, int64_t columns, int64_t len)
-{
-    multiply(w, rows, columns, len);
-}
-
-#if defined(__x86_64__)
-__attribute__((target("avx512f,avx512dq"))) static void
-multiply_avx512(work *w, int64_t rows, int64_t columns, int64_t len)
-{
-    multiply(w, rows, columns, len);
-}
-
-__attribute__((target("avx2,fma"))) static void multiply_avx2(work *w, int64_t rows,
-                                                              int64_t columns, int64_t len)
-{
-    multiply(w, rows, columns, len);
-}
-#endif
-
-static void multiply_block(work *w, int64_t rows, int64_t columns, int64_t len)
-{
-#if defined(__x86_64__)
-    if (__builtin_cpu_supports("avx512dq")) {
-        multiply_avx512(w, rows, columns, len);
-        return;
-    }
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) {
-        multiply_avx2(w, rows, columns, len);
-        return;
-    }
-#endif
-    multiply_baseline(w, rows, columns, len);
-}
-
-static double scale_at(const factor *f, int64_t row, int64_t k)
-{
-    uint64_t at =
-        problem_scale_offset(f->scale_rows, f->scale_groups, (hone_dtype)f->quant.scale, f->layout,
-                             row / f->quant.gran_mn, f->group_first + k / f->quant.gran_k);
-    float scale = 0.0f;
-
-    if (f->quant.scale == HONE_DTYPE_UE8M0) {
-        return (double)numfmt_ue8m0_decode(f->scales[at]);
-    }
-    memcpy(&scale, f->scales + at, sizeof scale);
-    return (double)scale;
-}
-
-/* code * scale for row `row`, k in [first, first + len), `step` doubles apart: a scale's group
- * after the other. */
-static void open_row(const work *w, const factor *f, int64_t row, int64_t first, int64_t len,
-                     double *out, int64_t step)
-{
-    const uint8_t *codes = f->payload + row * f->row_stride;
-    const int64_t end = first + len;
-
-    for (int64_t k = first; k < end;) {
-        const int64_t next = (k / f->quant.gran_k + 1) * f->quant.gran_k;
-        const int64_t stop = next < end ? next : end;
-        const double scale = scale_at(f, row, k);
-        if (f->quant.element == HONE_DTYPE_E2M1) {
-            for (; k < stop; k++, out += step) {
-                *out = w->e2m1[codes[k / 2] >> (k % 2 * 4) & 15] * scale;
-            }
-        } else {
-            for (; k < stop; k++, out += step) {
-                *out = w->e4m3[codes[k]] * scale;
-            }
-        }
-    }
-}
 
 static hone_status factor_of(const hone_fp8_gemm *p, const inputs *in, bool is_a, int64_t batch,
-                             factor *out, hone_error *error)
+                             reference_factor *out, hone_error *error)
 {
     hone_status status = HONE_OK;
     bool inner = is_a && p->batch_layout == HONE_BATCH_INNER;
     int64_t rows = is_a ? p->m : p->n, groups = 0, row_bytes = 0;
     uint64_t matrix = 0;
-    factor f = {.quant = is_a ? p->recipe.a : p->recipe.b,
-                .layout = (hone_scale_layout)(is_a ? p->a_scale_layout : p->b_scale_layout)};
+    reference_factor f = {.quant = is_a ? p->recipe.a : p->recipe.b,
+                          .layout =
+                              (hone_scale_layout)(is_a ? p->a_scale_layout : p->b_scale_layout)};
 
     groups = integer_ceil_div(p->k, f.quant.gran_k);
     f.scale_rows = integer_ceil_div(rows, f.quant.gran_mn);
@@ -185,130 +47,19 @@ static void add_before(const hone_fp8_gemm *p, const inputs *in, const reference
     }
 }
 
-/* Some columns of a rectangle, on a thread of their own. */
-typedef struct piece {
-    const hone_fp8_gemm *p;
-    const inputs *in;
-    reference_rect rect;
-    double *value, *magnitude; /* of its first element */
-    int64_t stride;            /* doubles from row to row */
-    hone_status status;
-    hone_error error;
-} piece;
-
-static void sum_up(const piece *t, const factor *a, const factor *b, work *w)
-{
-    const reference_rect *rect = &t->rect;
-    const size_t bytes = (size_t)rect->columns * sizeof(double);
-
-    for (int64_t k = 0; k < t->p->k; k += BLOCK_K) {
-        int64_t len = t->p->k - k < BLOCK_K ? t->p->k - k : BLOCK_K;
-        for (int64_t r = 0; r < rect->rows; r++) {
-            open_row(w, a, rect->row + r, k, len, w->a[r], 1);
-        }
-        for (int64_t c = 0; c < rect->columns; c++) {
-            open_row(w, b, rect->column + c, k, len, &w->b[c / COLUMNS][0][c % COLUMNS], COLUMNS);
-        }
-        multiply_block(w, rect->rows, rect->columns, len);
-    }
-    for (int64_t r = 0; r < rect->rows; r++) {
-        memcpy(t->value + r * t->stride, w->value[r], bytes);
-        memcpy(t->magnitude + r * t->stride, w->magnitude[r], bytes);
-    }
-}
-
-static hone_status compute(const piece *t, hone_error *error)
-{
-    hone_status status = HONE_OK;
-    factor a = {0}, b = {0};
-    work *w = aligned_alloc(64, sizeof *w);
-
-    if (w == NULL) {
-        return status_set(error, HONE_NO_MEMORY, NULL, 0, "reference: working tiles");
-    }
-    memset(w, 0, sizeof *w);
-    for (int code = 0; code < 256; code++) {
-        w->e4m3[code] = (double)numfmt_e4m3_decode((uint8_t)code);
-        w->e2m1[code & 15] = (double)numfmt_e2m1_decode((uint8_t)(code & 15));
-    }
-    TRY(factor_of(t->p, t->in, true, t->rect.batch, &a, error));
-    TRY(factor_of(t->p, t->in, false, t->rect.batch, &b, error));
-    sum_up(t, &a, &b, w);
-done:
-    free(w);
-    return status;
-}
-
-static void *compute_aside(void *argument)
-{
-    piece *t = argument;
-
-    t->status = compute(t, &t->error);
-    return NULL;
-}
-
-/* Columns go to threads in whole vectors. An element's sum is the same whoever makes it. */
-static size_t cut(const piece *whole, int threads, piece *pieces)
-{
-    const reference_rect *rect = &whole->rect;
-    const int64_t most = threads < 1 ? 1 : threads < PIECES_MOST ? threads : PIECES_MOST;
-    const int64_t wide = integer_round_up(integer_ceil_div(rect->columns, most), COLUMNS);
-    size_t len = 0;
-
-    for (int64_t c = 0; c < rect->columns; c += wide) {
-        piece *t = &pieces[len++];
-        *t = *whole;
-        t->rect.column += c;
-        t->rect.columns = rect->columns - c < wide ? rect->columns - c : wide;
-        t->value += c;
-        t->magnitude += c;
-    }
-    return len;
-}
-
-static hone_status compute_pieces(piece *pieces, size_t len, hone_error *error)
-{
-    pthread_t others[PIECES_MOST];
-    size_t started = 1;
-
-    while (started < len &&
-           pthread_create(&others[started], NULL, compute_aside, &pieces[started]) == 0) {
-        started++;
-    }
-    for (size_t i = 0; i < len; i += i == 0 ? started : 1) { /* and those without a thread */
-        compute_aside(&pieces[i]);
-    }
-    for (size_t i = 1; i < started; i++) {
-        pthread_join(others[i], NULL);
-    }
-    for (size_t i = 0; i < len; i++) {
-        if (pieces[i].status != HONE_OK) {
-            return status_set(error, pieces[i].status, pieces[i].error.source, 0, "%s",
-                              pieces[i].error.message);
-        }
-    }
-    return HONE_OK;
-}
-
 hone_status reference_fp8_gemm(const hone_fp8_gemm *p, const inputs *in, const reference_rect *rect,
                                int threads, double *value, double *magnitude, hone_error *error)
 {
     hone_status status = HONE_OK;
-    piece pieces[PIECES_MOST];
-    const piece whole = {.p = p,
-                         .in = in,
-                         .rect = *rect,
-                         .value = value,
-                         .magnitude = magnitude,
-                         .stride = rect->columns};
+    reference_factor a = {0}, b = {0};
 
-    if (rect->rows > TILE || rect->columns > TILE || rect->row < 0 || rect->column < 0 ||
-        rect->row + rect->rows > p->m || rect->column + rect->columns > p->n ||
+    if (rect->row + rect->rows > p->m || rect->column + rect->columns > p->n ||
         rect->batch >= p->batch) {
-        return status_set(error, HONE_BAD_ARGUMENT, NULL, 0,
-                          "reference: a rectangle past D or over %d", TILE);
+        return status_set(error, HONE_BAD_ARGUMENT, NULL, 0, "reference: a rectangle past D");
     }
-    TRY(compute_pieces(pieces, cut(&whole, threads, pieces), error));
+    TRY(factor_of(p, in, true, rect->batch, &a, error));
+    TRY(factor_of(p, in, false, rect->batch, &b, error));
+    TRY(reference_product(&a, &b, p->k, rect, threads, value, magnitude, error));
     if (p->accumulate) {
         add_before(p, in, rect, value, magnitude);
     }

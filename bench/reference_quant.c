@@ -22,23 +22,28 @@ void reference_act_quant(const hone_act_quant *p, const inputs *in, int64_t row,
                              codes, scale_code);
 }
 
+double reference_gate(int32_t activation, double gate, double up, double *bound)
+{
+    if (activation == HONE_ACTIVATION_SILU_MUL_V4) { /* NaN stays */
+        gate = gate > 10.0 ? 10.0 : gate;
+        up = up > 10.0 ? 10.0 : up < -10.0 ? -10.0 : up;
+    }
+    const double silu = gate / (1.0 + exp(-gate));
+
+    *bound = fabs(up) * (fabs(silu) * (0x1p-20 + fabs(gate) * 0x1p-23) + 0x1p-118) + 0x1p-149;
+    return silu * up;
+}
+
 void reference_act_values(const hone_act_quant *p, const inputs *in, int64_t row, int64_t group,
                           double *value, double *bound)
 {
     uint64_t first = (uint64_t)(row * 2 * p->k + group * p->group);
-    bool v4 = p->activation == HONE_ACTIVATION_SILU_MUL_V4;
 
     for (int32_t i = 0; i < p->group; i++) {
         uint64_t at = first + (uint64_t)i;
         double gate = numfmt_decode((hone_dtype)p->in, in->image[0], at);
         double up = numfmt_decode((hone_dtype)p->in, in->image[0], at + (uint64_t)p->k);
-        if (v4) { /* NaN stays */
-            gate = gate > 10.0 ? 10.0 : gate;
-            up = up > 10.0 ? 10.0 : up < -10.0 ? -10.0 : up;
-        }
-        double silu = gate / (1.0 + exp(-gate));
-        value[i] = silu * up;
-        bound[i] = fabs(up) * (fabs(silu) * (0x1p-20 + fabs(gate) * 0x1p-23) + 0x1p-118) + 0x1p-149;
+        value[i] = reference_gate(p->activation, gate, up, &bound[i]);
     }
 }
 

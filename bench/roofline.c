@@ -5,10 +5,11 @@
  * power-of-two scales itself may be faster than the plain one. */
 static double peak_of(const gpu *g, const hone_problem *problem)
 {
-    const hone_recipe *recipe = &problem->as.fp8_gemm.recipe;
+    const bool moe = problem->op == HONE_OP_MOE_GEMM;
+    const hone_recipe *recipe = moe ? &problem->as.moe_gemm.recipe : &problem->as.fp8_gemm.recipe;
     double plain = 0.0, scaled = 0.0;
 
-    if (problem->op != HONE_OP_FP8_GEMM) {
+    if (problem->op != HONE_OP_FP8_GEMM && !moe) {
         return 0.0;
     }
     plain = perf_peak_flops(g, GPU_MMA_FP8);

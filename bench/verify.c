@@ -89,6 +89,9 @@ hone_status verify_outputs(const verify_request *r, verify_result *out, hone_err
     case HONE_OP_FP8_GEMM:
         status = verify_gemm(r, &made, error);
         break;
+    case HONE_OP_MOE_GEMM:
+        status = verify_moe_gemm(r, &made, error);
+        break;
     case HONE_OP_ACT_QUANT:
     case HONE_OP_WEIGHT_QUANT:
         status = verify_quant(r, &made, error);

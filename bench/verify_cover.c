@@ -146,8 +146,8 @@ static bool on_edges(int64_t first, int64_t len, int64_t tile, int64_t whole)
     return first % tile == 0 && ((first + len) % tile == 0 || first + len == whole);
 }
 
-bool verify_cover_is_made(const verify_cover *c, const reference_rect *whole,
-                          const plan_cover *cover, uint64_t tiles)
+bool verify_cover_tiles(const verify_cover *c, const reference_rect *whole, const plan_cover *cover,
+                        uint64_t *tiles)
 {
     for (size_t i = 0; i < c->len; i++) {
         const reference_rect *r = &c->rect[i];
@@ -156,5 +156,14 @@ bool verify_cover_is_made(const verify_cover *c, const reference_rect *whole,
             return false;
         }
     }
-    return tiles_covered(c, cover->rows, cover->columns) == tiles;
+    *tiles = tiles_covered(c, cover->rows, cover->columns);
+    return true;
+}
+
+bool verify_cover_is_made(const verify_cover *c, const reference_rect *whole,
+                          const plan_cover *cover, uint64_t tiles)
+{
+    uint64_t made = 0;
+
+    return verify_cover_tiles(c, whole, cover, &made) && made == tiles;
 }

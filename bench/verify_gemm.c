@@ -1,35 +1,14 @@
 /* verify_gemm.c - D against float64: every element by its bound, and the tensor as a whole. */
-#include "bench/verify_parts.h"
-
-#include "core/numfmt.h"
+#include "bench/verify_product.h"
 
 #include <inttypes.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* Gates of kernels.md 0.3 on what was compared. */
-#define CALC_DIFF_BF16 5e-6
-#define CALC_DIFF_F32  1e-6
-
-/* Elements whose products nearly all have one sign, where cut bits add up, and those whose products
- * cancel. The former are much larger and would hide what the latter lost, so both must pass the
- * gate; fewer than PART_LEAST can be unlucky, and so can more of which few outweigh the rest: right
- * rounding to bf16 alone gives an element up to 2^-17, which is above the gate. */
-typedef enum part { PART_CANCELS, PART_ONE_SIGN, PARTS } part;
-enum { PART_LEAST = 64 };
 
 typedef struct gemm {
     const hone_fp8_gemm *p;
     const verify_request *request;
-    const uint8_t *after;
-    uint64_t width;   /* bytes of an element */
-    double unit;      /* of the element bound */
-    uint64_t telling; /* compared elements that a kernel which writes 0, or nothing, gets wrong */
-    double gate;
-    verify_sums sums[PARTS];
-    uint64_t len[PARTS];
-    double squares[PARTS], fourths[PARTS]; /* sums of powers of what is expected */
+    verify_product d;
 } gemm;
 
 static uint64_t element_index(const hone_fp8_gemm *p, int64_t batch, int64_t row, int64_t column)
@@ -45,10 +24,8 @@ static bool element_changed(const void *context, int64_t batch, int64_t row, int
                             int64_t columns)
 {
     const gemm *g = context;
-    uint64_t at = element_index(g->p, batch, row, column) * g->width;
 
-    return memcmp(g->after + at, g->request->before->image[4] + at, (uint64_t)columns * g->width) !=
-           0;
+    return verify_product_changed(&g->d, element_index(g->p, batch, row, column), columns);
 }
 
 static bool element_written(const void *context, int64_t batch, int64_t row, int64_t column,
@@ -56,12 +33,12 @@ static bool element_written(const void *context, int64_t batch, int64_t row, int
 {
     const gemm *g = context;
     const uint8_t *bytes = g->request->written;
-    uint64_t at = element_index(g->p, batch, row, column) * g->width;
+    uint64_t at = element_index(g->p, batch, row, column) * g->d.width;
 
     if (bytes == NULL) {
         return element_changed(context, batch, row, column, columns);
     }
-    for (uint64_t i = 0; i < (uint64_t)columns * g->width; i++) {
+    for (uint64_t i = 0; i < (uint64_t)columns * g->d.width; i++) {
         if (bytes[at + i] != VERIFY_POISON) {
             return true;
         }
@@ -86,54 +63,6 @@ static void compare_untouched(const gemm *g, int64_t batch, int64_t row, verify_
     }
 }
 
-/* One unit in the last place of the output dtype at x. */
-static double output_ulp(int32_t dtype, double x)
-{
-    int fraction = dtype == HONE_DTYPE_BF16 ? 7 : 23, exponent = 0;
-
-    frexp(x, &exponent); /* |x| in [2^(exponent-1), 2^exponent) */
-    exponent = x == 0.0 || exponent < -125 ? -125 : exponent;
-    return ldexp(1.0, exponent - 1 - fraction);
-}
-
-static void compare_element(gemm *g, const reference_rect *at, double expected, double magnitude,
-                            verify_result *out)
-{
-    uint64_t index = element_index(g->p, at->batch, at->row, at->column);
-    const uint8_t *bytes = g->after + index * g->width;
-    double got = (double)numfmt_decode((hone_dtype)g->p->out, g->after, index),
-           error = fabs(got - expected);
-    double bound = g->request->tolerance * g->unit * magnitude + output_ulp(g->p->out, expected);
-    static const uint8_t poison[4] = {VERIFY_POISON, VERIFY_POISON, VERIFY_POISON, VERIFY_POISON};
-
-    double before = g->p->accumulate ? (double)numfmt_decode((hone_dtype)g->p->out,
-                                                             g->request->before->image[4], index)
-                                     : 0.0;
-
-    out->compared++;
-    g->telling += expected != before;
-    if (!isfinite(got)) {
-        verify_fail(out, "d[%" PRId64 ",%" PRId64 ",%" PRId64 "] %s, expected %.9g", at->batch,
-                    at->row, at->column,
-                    memcmp(bytes, poison, g->width) == 0 ? "was left untouched" : "is not finite",
-                    expected);
-        return;
-    }
-    const part of = fabs(expected) * 2 >= magnitude ? PART_ONE_SIGN : PART_CANCELS;
-    verify_sums_add(&g->sums[of], got, expected);
-    g->len[of]++;
-    g->squares[of] += expected * expected;
-    g->fourths[of] += expected * expected * expected * expected;
-    out->max_err = error > out->max_err ? error : out->max_err;
-    out->max_err_ratio = error / bound > out->max_err_ratio ? error / bound : out->max_err_ratio;
-    if (error > bound) {
-        verify_fail(out,
-                    "d[%" PRId64 ",%" PRId64 ",%" PRId64
-                    "]: got %.9g, expected %.9g, off by %.3g with %.3g allowed",
-                    at->batch, at->row, at->column, got, expected, error, bound);
-    }
-}
-
 static hone_status compare_tile(gemm *g, const reference_rect *tile, double *value,
                                 double *magnitude, verify_result *out, hone_error *error)
 {
@@ -142,9 +71,10 @@ static hone_status compare_tile(gemm *g, const reference_rect *tile, double *val
     TRY(reference_fp8_gemm(g->p, g->request->before, tile, g->request->threads, value, magnitude,
                            error));
     for (int64_t i = 0; i < tile->rows * tile->columns; i++) {
-        reference_rect at = {tile->batch, tile->row + i / tile->columns, 1,
-                             tile->column + i % tile->columns, 1};
-        compare_element(g, &at, value[i], magnitude[i], out);
+        const int64_t at[3] = {tile->batch, tile->row + i / tile->columns,
+                               tile->column + i % tile->columns};
+        verify_product_element(&g->d, at, element_index(g->p, at[0], at[1], at[2]), value[i],
+                               magnitude[i], g->d.unit * magnitude[i], out);
     }
 done:
     return status;
@@ -221,58 +151,21 @@ done:
     return status;
 }
 
-/* How many elements of one size would be as likely to be unlucky together. */
-static double telling_len(const gemm *g, part of)
-{
-    return g->fourths[of] > 0 ? g->squares[of] * g->squares[of] / g->fourths[of]
-                              : (double)g->len[of];
-}
-
-static void check_gate(const gemm *g, verify_result *out)
-{
-    static const char *const name[PARTS] = {"whose products cancel",
-                                            "whose products have one sign"};
-    const verify_sums all = verify_sums_join(&g->sums[PART_CANCELS], &g->sums[PART_ONE_SIGN]);
-
-    verify_sums_finish(&all, out);
-    for (int i = 0; i < PARTS; i++) {
-        verify_result one = {.passed = true};
-        verify_sums_finish(&g->sums[i], &one);
-        if (telling_len(g, (part)i) >= PART_LEAST && one.calc_diff > g->gate) {
-            verify_fail(out,
-                        "1 - 2xy/(x^2+y^2) is %.3g over the %" PRIu64
-                        " elements of d %s; at most %.0e is allowed",
-                        one.calc_diff, g->len[i], name[i], g->gate);
-        }
-    }
-    if (out->calc_diff > g->gate) {
-        verify_fail(out,
-                    "1 - 2xy/(x^2+y^2) is %.3g over %" PRIu64
-                    " elements of d; at most %.0e is allowed",
-                    out->calc_diff, out->compared, g->gate);
-    }
-}
-
 hone_status verify_gemm(const verify_request *r, verify_result *out, hone_error *error)
 {
     hone_status status = HONE_OK;
     const hone_fp8_gemm *p = &r->problem->as.fp8_gemm;
     verify_cover cover = {0};
-    gemm g = {.p = p,
-              .request = r,
-              .after = r->after[4],
-              .width = (uint64_t)numfmt_dtype_bits((hone_dtype)p->out) / 8,
-              .unit = r->wide ? 0x1p-23 : 0x1p-13,
-              .gate = p->out == HONE_DTYPE_F32 ? CALC_DIFF_F32 : CALC_DIFF_BF16};
+    gemm g = {.p = p, .request = r, .d = verify_product_of(r, 4, p->out, p->accumulate != 0)};
 
     TRY(rectangles(&g, &cover, out, error));
     for (size_t i = 0; i < cover.len && out->passed; i++) {
         TRY(compare_rect(&g, &cover.rect[i], out, error));
     }
-    if (r->must_tell && g.telling == 0 && p->k > 0 && p->m > 0 && p->n > 0) {
+    if (r->must_tell && g.d.telling == 0 && p->k > 0 && p->m > 0 && p->n > 0) {
         verify_fail(out, "the inputs leave nothing to compare: every product is 0");
     }
-    check_gate(&g, out);
+    verify_product_finish(&g.d, out);
 done:
     verify_cover_free(&cover);
     return status;

@@ -38,6 +38,9 @@ void verify_cover_free(verify_cover *c);
 bool verify_cover_is_tiles(const verify_cover *c, const reference_rect *whole, int64_t batches,
                            uint64_t run, uint64_t total);
 
+/* Whether the rectangles are whole tiles of `cover`, and then how many. */
+bool verify_cover_tiles(const verify_cover *c, const reference_rect *whole, const plan_cover *cover,
+                        uint64_t *tiles);
 /* Whether the rectangles are `tiles` whole tiles of `cover`. */
 bool verify_cover_is_made(const verify_cover *c, const reference_rect *whole,
                           const plan_cover *cover, uint64_t tiles);
@@ -49,6 +52,7 @@ int verify_scale_agrees(float got, float expected, bool raw);
 bool verify_code_agrees(uint8_t got, uint8_t expected, int scale);
 
 hone_status verify_gemm(const verify_request *r, verify_result *out, hone_error *error);
+hone_status verify_moe_gemm(const verify_request *r, verify_result *out, hone_error *error);
 hone_status verify_fold(const verify_request *r, verify_result *out, hone_error *error);
 hone_status verify_quant(const verify_request *r, verify_result *out, hone_error *error);
 hone_status verify_mxfp4_fold(const verify_request *r, verify_result *out, hone_error *error);

@@ -33,6 +33,18 @@ quant_rect quant_rect_of(const quant_view *v, const quant_block *b);
 float quant_scale_got(const quant_view *v, const quant_block *b);
 const uint8_t *quant_codes_got(const quant_view *v, const quant_block *b, int64_t row);
 
+/* What a group's values may be: exact ones and how far off, and of those that are finite the least
+ * and the greatest largest magnitude, which verify_interval_close works out. */
+typedef struct verify_interval {
+    double value[REFERENCE_TILE], bound[REFERENCE_TILE];
+    double amax_low, amax_high;
+} verify_interval;
+
+void verify_interval_close(verify_interval *g, int32_t len);
+/* Whether a scale, or a code under a scale, is one of values in it. */
+bool verify_interval_scale(const verify_interval *g, int32_t rule, float got);
+bool verify_interval_code(uint8_t got, double value, double bound, float scale);
+
 /* A group of act_quant behind a gate: scale and codes must be those of some values within what fp32
  * may make of the exact ones. */
 void verify_gated(const quant_view *v, const quant_block *b, verify_result *out);

@@ -12,9 +12,8 @@ static int64_t up(int64_t a, int64_t b)
     return (a + b - 1) / b;
 }
 
-/* Scale (row, group) of a [rows, groups] matrix. */
-static double scale_read(const uint8_t *scales, int32_t dtype, int32_t layout,
-                         const int64_t size[2], int64_t row, int64_t group)
+double naive_scale(const uint8_t *scales, int32_t dtype, int32_t layout, const int64_t size[2],
+                   int64_t row, int64_t group)
 {
     int64_t aligned = up(size[0], 4) * 4, at = 0;
     float scale = 0.0f;
@@ -32,8 +31,7 @@ static double scale_read(const uint8_t *scales, int32_t dtype, int32_t layout,
     return (double)scale;
 }
 
-/* Element k of a row-major matrix of e4m3 bytes or packed e2m1 nibbles. */
-static double code_read(const uint8_t *codes, int32_t element, int64_t row, int64_t k, int64_t len)
+double naive_code(const uint8_t *codes, int32_t element, int64_t row, int64_t k, int64_t len)
 {
     static const double e2m1[8] = {0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0};
     int nibble = 0;
@@ -63,11 +61,11 @@ static double gemm_element(const hone_fp8_gemm *p, const inputs *in, naive_fault
         if (fault == NAIVE_ROW_SCALE_SHIFT) {
             row = (row + 1) % size_a[0];
         }
-        sum += code_read(in->image[0], qa->element, m, k % p->k, p->k) *
-               code_read(in->image[2], qb->element, n, k % p->k, p->k) *
-               scale_read(in->image[1], qa->scale, p->a_scale_layout, size_a, row, group) *
-               scale_read(in->image[3], qb->scale, p->b_scale_layout, size_b, n / qb->gran_mn,
-                          (k < p->k ? k : p->k - 1) / qb->gran_k);
+        sum += naive_code(in->image[0], qa->element, m, k % p->k, p->k) *
+               naive_code(in->image[2], qb->element, n, k % p->k, p->k) *
+               naive_scale(in->image[1], qa->scale, p->a_scale_layout, size_a, row, group) *
+               naive_scale(in->image[3], qb->scale, p->b_scale_layout, size_b, n / qb->gran_mn,
+                           (k < p->k ? k : p->k - 1) / qb->gran_k);
     }
     return sum;
 }
@@ -128,8 +126,7 @@ float naive_quantise(const float *x, int32_t len, int32_t rule, naive_fault faul
     return scale;
 }
 
-/* Place of scale (row, group) in a matrix of `rows` x `groups`. */
-static int64_t scale_place(int32_t layout, int64_t rows, int64_t groups, int64_t row, int64_t group)
+int64_t naive_scale_place(int32_t layout, int64_t rows, int64_t groups, int64_t row, int64_t group)
 {
     int64_t aligned = up(rows, 4) * 4;
 
@@ -139,7 +136,7 @@ static int64_t scale_place(int32_t layout, int64_t rows, int64_t groups, int64_t
                                         : group * aligned + row;
 }
 
-static void scale_write(uint8_t *scales, int32_t dtype, int64_t place, float scale)
+void naive_scale_write(uint8_t *scales, int32_t dtype, int64_t place, float scale)
 {
     if (dtype == HONE_DTYPE_UE8M0) {
         scales[place] = (uint8_t)(ilogbf(scale) + 127);
@@ -156,7 +153,7 @@ static void scale_fill(const hone_operand *operand, int32_t layout, uint8_t *sca
     for (uint64_t i = 0; i < operand->bytes / (bytes ? 1 : 4) &&
                          (layout == HONE_SCALES_PACKED || layout == HONE_SCALES_TMA);
          i++) {
-        scale_write(scales, operand->dtype, (int64_t)i, 1.0f);
+        naive_scale_write(scales, operand->dtype, (int64_t)i, 1.0f);
     }
 }
 
@@ -218,7 +215,7 @@ static void act_quant(const hone_act_quant *p, const inputs *in, naive_fault fau
     for (int64_t at = 0; at < p->experts * p->m * groups; at++) {
         int64_t expert = at / groups / p->m, m = at / groups % p->m, g = at % groups;
         int64_t row = expert * p->m + m;
-        int64_t place = expert * one + scale_place(p->scale_layout, p->m, groups, m, g);
+        int64_t place = expert * one + naive_scale_place(p->scale_layout, p->m, groups, m, g);
         if (!act_row_is_there(p, in, expert, m) && fault != NAIVE_EVERY_ROW) {
             memset(out->image[2] + place * (p->scale == HONE_DTYPE_UE8M0 ? 1 : 4), 0xff,
                    p->scale == HONE_DTYPE_UE8M0 ? 1 : 4);
@@ -232,7 +229,7 @@ static void act_quant(const hone_act_quant *p, const inputs *in, naive_fault fau
             x[i] = act_value(p, in, fault, row, g * p->group + i);
         }
         special += count_special(x, p->group);
-        scale_write(
+        naive_scale_write(
             out->image[2], p->scale, place,
             naive_quantise(x, p->group, p->rule, fault, out->image[1] + row * p->k + g * p->group));
     }
@@ -261,8 +258,8 @@ static void weight_quant(const hone_weight_quant *p, const inputs *in, naive_fau
         }
         special += count_special(x, (int32_t)(high * wide));
         float scale = naive_quantise(x, (int32_t)(seen * wide), p->rule, fault, codes);
-        scale_write(out->image[2], p->scale, scale_place(p->scale_layout, rows, groups, row, g),
-                    scale);
+        naive_scale_write(out->image[2], p->scale,
+                          naive_scale_place(p->scale_layout, rows, groups, row, g), scale);
         for (int64_t i = 0; i < high * wide && !(fault == NAIVE_HALF && g >= groups / 2); i++) {
             out->image[1][(n0 + i / wide) * p->k + k0 + i % wide] =
                 i < seen * wide ? codes[i] : numfmt_e4m3_encode(x[i] / scale);
@@ -337,6 +334,9 @@ void naive_run(const hone_problem *problem, const inputs *in, naive_fault fault,
     switch (problem->op) {
     case HONE_OP_FP8_GEMM:
         gemm(&problem->as.fp8_gemm, in, fault, tile, out);
+        break;
+    case HONE_OP_MOE_GEMM:
+        naive_moe_gemm(&problem->as.moe_gemm, in, fault, tile, out);
         break;
     case HONE_OP_ACT_QUANT:
         act_quant(&problem->as.act_quant, in, fault, out);

@@ -27,6 +27,9 @@ typedef enum naive_fault {
     NAIVE_EVERY_ROW,     /* rows that the set leaves out are written */
     NAIVE_INFINITY_FITS, /* an infinite element becomes 448 */
     NAIVE_OTHER_LAYOUT,  /* the record's other page layout */
+    NAIVE_NEXT_WEIGHTS,  /* rows of one expert by the next one's weights */
+    NAIVE_SPILL,         /* tiles of four rows go on past an expert's last row, with its weights */
+    NAIVE_FIRST_ROW,     /* an expert's first row is not written */
 } naive_fault;
 
 /* Run the op of `problem` on `in`, whose outputs `out` (a copy by inputs_copy_outputs) receives.
@@ -40,11 +43,23 @@ void naive_mxfp4_fold(const hone_mxfp4_fold *p, const inputs *in, naive_fault fa
 /* Scales moved. Faults: NAIVE_SWAPPED_SCALE turns words' bytes round, NAIVE_FLOOR keeps exponents
  * alone, NAIVE_K_TAIL lets an expert begin within a word. */
 void naive_scale_pack(const hone_scale_pack *p, const inputs *in, naive_fault fault, inputs *out);
+/* A grouped product; `tile`: of what each expert has, rows from its first on. */
+void naive_moe_gemm(const hone_moe_gemm *p, const inputs *in, naive_fault fault,
+                    const naive_tile *tile, inputs *out);
 void naive_run(const hone_problem *problem, const inputs *in, naive_fault fault,
                const naive_tile *tile, inputs *out);
 
 /* A group by the rule of kernels.md 5.1, or by a wrong one: codes of e4m3, and the scale. */
 float naive_quantise(const float *x, int32_t len, int32_t rule, naive_fault fault, uint8_t *codes);
+
+/* Scale (row, group) of a matrix of size[0] x size[1]. */
+double naive_scale(const uint8_t *scales, int32_t dtype, int32_t layout, const int64_t size[2],
+                   int64_t row, int64_t group);
+/* Element k of a row-major matrix of e4m3 bytes or packed e2m1 nibbles. */
+double naive_code(const uint8_t *codes, int32_t element, int64_t row, int64_t k, int64_t len);
+/* Place of scale (row, group), and writing there. */
+int64_t naive_scale_place(int32_t layout, int64_t rows, int64_t groups, int64_t row, int64_t group);
+void naive_scale_write(uint8_t *scales, int32_t dtype, int64_t place, float scale);
 
 /* naive_run of the KV ops. */
 void naive_kv_quant(const hone_kv_quant *p, const inputs *in, naive_fault fault, inputs *out);

@@ -178,7 +178,8 @@ START_TEST(wide_scales_span_forty_binades)
     inputs_free(&in);
     open_problem(products[_i], INPUTS_NORMAL, &problem, &in);
     ck_assert_int_le(binades(p, &in, 1), 8);
-    ck_assert_int_eq(inputs_rescale(p, &in, 3, &other, &error), HONE_OK); /* of sampled proofs */
+    ck_assert_int_eq(inputs_rescale(&p->recipe, &in, 3, &other, &error),
+                     HONE_OK); /* of sampled proofs */
     ck_assert_int_ge(binades(p, &other, 1), 38);
     ck_assert_int_ge(binades(p, &other, 3), 25);
     inputs_free_rescaled(&other);

@@ -238,7 +238,7 @@ START_TEST(samples_are_distinct_and_hold_both_ends)
         const plan p = {.launches_len = 1, .launches = {{.grid = {(uint32_t)total, 1, 1}}}};
         uint64_t sample[PROVE_SAMPLE_MOST];
         size_t len = 0;
-        prove_sample(&problem, &p, 6, total, sample, &len);
+        prove_sample(prove_tiles_all(&problem, NULL, &p), &p, 6, total, sample, &len);
         ck_assert_uint_eq(len, 6);
         ck_assert_uint_eq(sample[0], 0);
         ck_assert_uint_eq(sample[1], total - 1);
@@ -262,7 +262,7 @@ START_TEST(a_sample_holds_whole_groups_of_a_cover)
     uint64_t sample[PROVE_SAMPLE_MOST];
     size_t len = 0;
 
-    prove_sample(&problem, &p, 6, 1, sample, &len);
+    prove_sample(prove_tiles_all(&problem, NULL, &p), &p, 6, 1, sample, &len);
     ck_assert_uint_eq(len, 6 * 4);
     for (size_t i = 0; i < len; i++) {
         ck_assert_uint_eq(sample[i], sample[i / 4 * 4] + i % 4);
@@ -294,7 +294,7 @@ START_TEST(a_sample_of_a_cover_holds_the_groups_that_go_wrong)
                 .as.fp8_gemm = {.m = 64 * (int64_t)tiles - 1, .n = 1, .batch = 1}};
             uint64_t sample[PROVE_SAMPLE_MOST], made = 0;
             size_t len = 0;
-            prove_sample(&problem, &p, 5, tiles, sample, &len);
+            prove_sample(prove_tiles_all(&problem, NULL, &p), &p, 5, tiles, sample, &len);
             ck_assert_uint_eq(len, 5);
             ck_assert(has_group(sample, len, 0));
             ck_assert(has_group(sample, len, (tiles - 1) % groups)); /* tails */
@@ -305,7 +305,8 @@ START_TEST(a_sample_of_a_cover_holds_the_groups_that_go_wrong)
                     made++;
                 }
             }
-            ck_assert_uint_eq(prove_tiles(&problem, &p, sample, len), made);
+            ck_assert_uint_eq(prove_tiles(prove_tiles_all(&problem, NULL, &p), &p, sample, len),
+                              made);
         }
     }
 }
@@ -321,13 +322,13 @@ START_TEST(a_persistent_grid_is_spread_to_three_tiles_a_group)
     hone_problem problem = {.size = sizeof problem};
 
     ck_assert_int_eq(hone_problem_parse(text, &problem, NULL), HONE_OK);
-    ck_assert_int_eq(prove_spread(&problem, &p, &spread, NULL), HONE_OK);
+    ck_assert_int_eq(prove_spread(prove_tiles_all(&problem, NULL, &p), &p, &spread, NULL), HONE_OK);
     ck_assert_ptr_nonnull(spread);
     ck_assert_uint_eq(spread->launches[0].grid[0], 2 * 299); /* 896 tiles: one group makes 2 */
     free(spread);
     spread = NULL;
     p.launches[0].grid[0] = 2 * 16 * 56; /* a group for each tile already */
-    ck_assert_int_eq(prove_spread(&problem, &p, &spread, NULL), HONE_OK);
+    ck_assert_int_eq(prove_spread(prove_tiles_all(&problem, NULL, &p), &p, &spread, NULL), HONE_OK);
     ck_assert_ptr_null(spread);
 }
 END_TEST

@@ -398,7 +398,7 @@ START_TEST(rescaling_keeps_payloads_and_padding)
     size_t equal = 0, padding = 0;
 
     open_problem("fp8_gemm:m=5,n=40,k=160,recipe=ue8m0-1x32-1x32", &problem, INPUTS_HOLES, &in);
-    ck_assert_int_eq(inputs_rescale(&problem.as.fp8_gemm, &in, 3, &other, &error), HONE_OK);
+    ck_assert_int_eq(inputs_rescale(&problem.as.fp8_gemm.recipe, &in, 3, &other, &error), HONE_OK);
     ck_assert_ptr_eq(other.image[0], in.image[0]);
     ck_assert_ptr_eq(other.image[2], in.image[2]);
     for (size_t i = 0; i < in.operand[3].bytes; i++) {

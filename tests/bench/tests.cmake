@@ -1,7 +1,7 @@
-foreach(suite verify verify_quant)
-  hone_test(bench ${suite} LINK hone_bench hone_core SOURCES bench/verify_run.c bench/naive.c bench/naive_mxfp4.c bench/naive_scales.c bench/naive_kv.c)
+foreach(suite verify verify_quant verify_moe)
+  hone_test(bench ${suite} LINK hone_bench hone_core SOURCES bench/verify_run.c bench/naive.c bench/naive_mxfp4.c bench/naive_scales.c bench/naive_kv.c bench/naive_moe.c)
 endforeach()
-hone_test(bench reference LINK hone_bench hone_core SOURCES bench/naive.c bench/naive_mxfp4.c bench/naive_scales.c bench/naive_kv.c)
+hone_test(bench reference LINK hone_bench hone_core SOURCES bench/naive.c bench/naive_mxfp4.c bench/naive_scales.c bench/naive_kv.c bench/naive_moe.c)
 hone_test(bench inputs LINK hone_bench hone_core)
 hone_test(bench stats LINK hone_bench hone_models hone_core)
 # Sanitizers see the host code of proofs in prove; what proves more kernels by it is release-only.

@@ -1,0 +1,341 @@
+/* inputs_moe.c - rows of experts: who has how many, where they lie, and poison where nobody's are.
+ */
+#include "bench/inputs_parts.h"
+#include "bench/segments.h"
+
+#include "core/integer.h"
+#include "core/numfmt.h"
+#include "core/random.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static const char *const routing_names[INPUTS_ROUTES] = {
+    [INPUTS_ROUTE_BALANCED] = "balanced", [INPUTS_ROUTE_UNIFORM] = "uniform",
+    [INPUTS_ROUTE_ZIPF] = "zipf",         [INPUTS_ROUTE_ONE] = "one",
+    [INPUTS_ROUTE_HOLES] = "holes",
+};
+
+const char *inputs_routing_name(inputs_routing routing)
+{
+    return routing >= 0 && routing < INPUTS_ROUTES ? routing_names[routing] : NULL;
+}
+
+static inputs_routing routing_of(inputs_kind kind)
+{
+    switch (kind) {
+    case INPUTS_HOLES:
+        return INPUTS_ROUTE_HOLES;
+    case INPUTS_WIDE:
+        return INPUTS_ROUTE_ZIPF;
+    case INPUTS_EXTREMES:
+        return INPUTS_ROUTE_UNIFORM;
+    case INPUTS_TINY:
+        return INPUTS_ROUTE_ONE;
+    default:
+        return INPUTS_ROUTE_BALANCED;
+    }
+}
+
+static int64_t least(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* Shares of 1, 1/2, 1/3 ... in a random order; what rounding leaves goes to the first. */
+static void draw_zipf(int64_t total, int64_t experts, uint64_t *state, int64_t *rows)
+{
+    double sum = 0;
+    int64_t left = total;
+
+    for (int64_t e = 0; e < experts; e++) {
+        rows[e] = e + 1;
+        sum += 1.0 / (double)(e + 1);
+    }
+    for (int64_t e = experts - 1; e > 0; e--) { /* shuffled */
+        const int64_t other = (int64_t)random_below(state, (uint64_t)e + 1);
+        const int64_t rank = rows[e];
+        rows[e] = rows[other];
+        rows[other] = rank;
+    }
+    int64_t first = 0;
+    for (int64_t e = 0; e < experts; e++) {
+        first = rows[e] == 1 ? e : first;
+        rows[e] = (int64_t)((double)total / ((double)rows[e] * sum));
+        left -= rows[e];
+    }
+    rows[first] += left;
+}
+
+/* The corners of kernels.md, Appendix C. */
+static void draw_holes(const hone_moe_gemm *p, int64_t total, uint64_t *state, int64_t *rows)
+{
+    const int64_t experts = p->experts;
+    const uint64_t share = (uint64_t)(2 * total / experts + 1);
+    int64_t full = 0;
+
+    for (int64_t e = 0; e < experts; e++) {
+        const int64_t corner[] = {1 + (int64_t)random_below(state, share), p->row_align + 1, 1,
+                                  p->row_align};
+        const bool hole = (e == 0 && experts > 1) || (e == experts - 1 && experts > 2) ||
+                          (e == experts / 2 && experts > 3);
+        rows[e] = hole ? 0 : least(corner[full % 4], total);
+        full += !hole;
+    }
+}
+
+static void draw_rows(const hone_moe_gemm *p, inputs_routing routing, int64_t total,
+                      uint64_t *state, int64_t *rows)
+{
+    const int64_t experts = p->experts;
+
+    memset(rows, 0, (size_t)experts * sizeof *rows);
+    switch (routing) {
+    case INPUTS_ROUTE_UNIFORM:
+        for (int64_t i = 0; i < total; i++) {
+            rows[random_below(state, (uint64_t)experts)]++;
+        }
+        return;
+    case INPUTS_ROUTE_ZIPF:
+        draw_zipf(total, experts, state, rows);
+        return;
+    case INPUTS_ROUTE_ONE:
+        rows[random_below(state, (uint64_t)experts)] = total;
+        return;
+    case INPUTS_ROUTE_HOLES:
+        draw_holes(p, total, state, rows);
+        return;
+    default:
+        for (int64_t e = 0; e < experts; e++) {
+            rows[e] = total / experts + (e < total % experts);
+        }
+        return;
+    }
+}
+
+static void set_group(uint8_t *groups, int64_t i, int64_t value)
+{
+    const int32_t narrow = (int32_t)value;
+
+    memcpy(groups + 4 * i, &narrow, sizeof narrow);
+}
+
+/* What no expert is: for the special kind more than -1. */
+static int32_t nobody(const hone_moe_gemm *p, bool special, int64_t row)
+{
+    const int32_t labels[] = {-1, (int32_t)p->experts, INT32_MIN, INT32_MAX};
+
+    return labels[special ? row % 4 : 0];
+}
+
+static void place_labels(const hone_moe_gemm *p, const int64_t *rows, bool special, uint8_t *groups)
+{
+    int64_t at = 0;
+
+    for (int64_t e = 0; e < p->experts; e++) {
+        const int64_t own = least(rows[e], p->m - at);
+        const int64_t stop = at + integer_round_up(own, p->row_align);
+        for (int64_t i = 0; at < stop; i++, at++) {
+            set_group(groups, at, i < own ? e : nobody(p, special, at));
+        }
+    }
+    for (; at < p->m; at++) {
+        set_group(groups, at, nobody(p, special, at));
+    }
+}
+
+/* An end that falls stands for no rows, a number of rows below 0 too; too large ones are clamped.
+ */
+static void place_numbers(const hone_moe_gemm *p, const int64_t *rows, bool special,
+                          uint8_t *groups)
+{
+    int64_t end = 0;
+
+    for (int64_t e = 0; e < p->experts; e++) {
+        const bool odd = special && rows[e] == 0;
+        const int64_t begin = least(integer_round_up(end, p->row_align), p->m);
+        const int64_t own =
+            least(rows[e], p->group_layout == HONE_GROUPS_PSUM ? p->m - begin : p->m);
+        if (p->group_layout == HONE_GROUPS_MASKED) {
+            set_group(groups, e, odd ? -1 - e : special && own == p->m ? INT32_MAX : own);
+        } else {
+            end = begin + own;
+            set_group(groups, e, odd ? begin / 2 - 1 : special && end == p->m ? INT32_MAX : end);
+        }
+    }
+}
+
+/* Units of gran_k, as many as there are. */
+static void place_k(const hone_moe_gemm *p, const int64_t *units, uint8_t *groups)
+{
+    const int64_t unit = p->recipe.a.gran_k;
+    int64_t left = p->k / unit;
+
+    for (int64_t e = 0; e < p->experts; e++) {
+        const int64_t own = least(units[e], left);
+        set_group(groups, e, own * unit);
+        left -= own;
+    }
+}
+
+static hone_status fill_groups(const hone_moe_gemm *p, inputs_kind kind, inputs_routing routing,
+                               uint64_t seed, uint8_t *groups, hone_error *error)
+{
+    const bool by_k = p->group_layout == HONE_GROUPS_K, special = kind == INPUTS_SPECIALS;
+    const int64_t room = p->m * (p->group_layout == HONE_GROUPS_MASKED ? p->experts : 1);
+    const int64_t total = by_k ? p->k / p->recipe.a.gran_k : least(p->tokens * p->topk, room);
+    uint64_t state = seed;
+    int64_t *rows = malloc((size_t)p->experts * sizeof *rows);
+
+    if (rows == NULL) {
+        return status_set(error, HONE_NO_MEMORY, NULL, 0, "inputs: rows of experts");
+    }
+    draw_rows(p, routing == INPUTS_ROUTE_OF_KIND ? routing_of(kind) : routing, total, &state, rows);
+    if (by_k) {
+        place_k(p, rows, groups);
+    } else if (p->group_layout == HONE_GROUPS_CONTIGUOUS) {
+        place_labels(p, rows, special, groups);
+    } else {
+        place_numbers(p, rows, special, groups);
+    }
+    free(rows);
+    return HONE_OK;
+}
+
+static hone_status fill_matrix(const hone_moe_gemm *p, bool is_a, inputs_kind kind, uint64_t seed,
+                               const inputs *in, hone_error *error)
+{
+    hone_status status = HONE_OK;
+    const bool by_k = p->group_layout == HONE_GROUPS_K;
+    const int64_t rows = is_a ? p->m : p->n;
+    uint64_t scale_bytes = 0;
+    inputs_matrix m = {
+        .rows = rows,
+        .k = p->k,
+        .batch = by_k   ? 1
+                 : is_a ? segments_matrices(p)
+                        : p->experts,
+        .row_stride = p->k,
+        .batch_stride = rows * p->k,
+        .quant = is_a ? p->recipe.a : p->recipe.b,
+        .scale_layout = (hone_scale_layout)(is_a ? p->a_scale_layout : p->b_scale_layout),
+        .payload = in->image[is_a ? 0 : 2],
+        .scales = in->image[is_a ? 1 : 3],
+        .one_signed = is_a ? 2 : 3,
+    };
+
+    m.scale_rows = integer_ceil_div(rows, m.quant.gran_mn);
+    m.groups = m.scale_groups = integer_ceil_div(p->k, m.quant.gran_k);
+    if (!by_k) { /* whose rows are cut otherwise */
+        inputs_place_hole(&m, is_a);
+    }
+    TRY(problem_scale_bytes(m.scale_rows, m.scale_groups, (hone_dtype)m.quant.scale, m.scale_layout,
+                            &scale_bytes, error));
+    m.scale_batch = (int64_t)scale_bytes;
+    TRY(inputs_fill_quantised(&m, kind, seed, error));
+done:
+    return status;
+}
+
+/* What rows without an expert hold. */
+typedef struct pad {
+    uint8_t code, ue8m0;
+    uint32_t f32;
+} pad;
+static const pad pad_nan = {0xff, 0xff, 0xffffffff};
+static const pad pad_huge = {0x7e, 0xfe, 0x7f000000};
+
+static void pad_row(const hone_moe_gemm *p, int64_t batch, int64_t row, const pad *with, inputs *in)
+{
+    const hone_quant *a = &p->recipe.a;
+    const int64_t groups = integer_ceil_div(p->k, a->gran_k);
+    uint64_t matrix = 0;
+
+    problem_scale_bytes(p->m, groups, (hone_dtype)a->scale, (hone_scale_layout)p->a_scale_layout,
+                        &matrix, NULL);
+    memset(in->image[0] + (batch * p->m + row) * p->k, with->code, (size_t)p->k);
+    for (int64_t g = 0; g < groups; g++) {
+        uint8_t *at = in->image[1] + (uint64_t)batch * matrix +
+                      problem_scale_offset(p->m, groups, (hone_dtype)a->scale,
+                                           (hone_scale_layout)p->a_scale_layout, row, g);
+        if (a->scale == HONE_DTYPE_UE8M0) {
+            *at = with->ue8m0;
+        } else {
+            memcpy(at, &with->f32, sizeof with->f32);
+        }
+    }
+}
+
+static hone_status pad_rows(const hone_moe_gemm *p, const pad *with, inputs *in, hone_error *error)
+{
+    hone_status status = HONE_OK;
+    const int64_t rows = p->m * segments_matrices(p);
+    segments s = {0};
+    size_t next = 0;
+
+    if (p->group_layout == HONE_GROUPS_K) {
+        return HONE_OK;
+    }
+    TRY(segments_find(p, in->image[4], &s, error));
+    for (int64_t row = 0; row < rows; row++) {
+        while (next < s.len &&
+               row >= s.run[next].batch * p->m + s.run[next].row + s.run[next].rows) {
+            next++;
+        }
+        if (next == s.len || row < s.run[next].batch * p->m + s.run[next].row) {
+            pad_row(p, row / p->m, row % p->m, with, in);
+        }
+    }
+done:
+    segments_free(&s);
+    return status;
+}
+
+hone_status inputs_fill_moe_gemm(const hone_moe_gemm *p, inputs_kind kind, inputs_routing routing,
+                                 uint64_t seed, inputs *in, hone_error *error)
+{
+    hone_status status = HONE_OK;
+    const uint64_t width = (uint64_t)numfmt_dtype_bits((hone_dtype)p->out) / 8;
+
+    TRY(fill_groups(p, kind, routing, seed + 3, in->image[4], error));
+    TRY(fill_matrix(p, true, kind, seed, in, error));
+    TRY(fill_matrix(p, false, kind, seed + 1, in, error));
+    TRY(pad_rows(p, &pad_nan, in, error));
+    if (p->accumulate) {
+        TRY(inputs_fill_plain((hone_dtype)p->out, in->operand[5].bytes / width, 32, INPUTS_NORMAL,
+                              seed + 2, in->image[5], error));
+    }
+done:
+    return status;
+}
+
+hone_status inputs_repad(const hone_moe_gemm *p, const inputs *in, inputs *out, hone_error *error)
+{
+    hone_status status = HONE_OK;
+    inputs made = *in;
+
+    made.image[0] = malloc(in->operand[0].bytes + 8);
+    made.image[1] = malloc(in->operand[1].bytes + 8);
+    if (made.image[0] == NULL || made.image[1] == NULL) {
+        status = status_set(error, HONE_NO_MEMORY, NULL, 0, "inputs: other padding");
+        goto done;
+    }
+    memcpy(made.image[0], in->image[0], in->operand[0].bytes);
+    memcpy(made.image[1], in->image[1], in->operand[1].bytes);
+    TRY(pad_rows(p, &pad_huge, &made, error));
+    *out = made;
+    made = (inputs){0};
+done:
+    free(made.image[0]);
+    free(made.image[1]);
+    return status;
+}
+
+void inputs_free_padded(inputs *padded)
+{
+    if (padded != NULL && padded->len > 0) {
+        free(padded->image[0]);
+        free(padded->image[1]);
+        memset(padded, 0, sizeof *padded);
+    }
+}

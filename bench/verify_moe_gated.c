@@ -1,0 +1,139 @@
+/* verify_moe_gated.c - D behind silu(gate) * up: what a product's error becomes there, and codes
+ * and scales of values within it. */
+#include "bench/verify_moe_parts.h"
+#include "bench/verify_quant_parts.h"
+
+#include "core/integer.h"
+#include "core/numfmt.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+enum { D_SCALE = 6 };
+#define SILU_SLOPE 1.1 /* its greatest is 1.0998 */
+
+/* 1 - 2xy/(x^2+y^2) of codes of three fraction bits, whose errors are 2.6 % of a value. */
+#define CALC_DIFF_E4M3 1e-3
+
+/* Value and how far off it may be, of element i of the tile. */
+static double value_of(const verify_moe *g, int64_t i, double *slack)
+{
+    const double gate = g->tile[0][i], up = g->tile[2][i];
+    const double gate_off = g->d.unit * g->tile[1][i], up_off = g->d.unit * g->tile[3][i];
+    const double silu = fabs(gate / (1.0 + exp(-gate)));
+    double near = 0, far = 0;
+    const double value = reference_gate(g->p->activation, gate, up, &near);
+
+    /* what fp32 loses on the way is most at the far end of both intervals */
+    reference_gate(g->p->activation, fabs(gate) + gate_off, fabs(up) + up_off, &far);
+    *slack = SILU_SLOPE * gate_off * (fabs(up) + up_off) + silu * up_off + near + far;
+    return value;
+}
+
+static uint64_t scale_place(const verify_moe *g, int64_t batch, int64_t row, int64_t group)
+{
+    const hone_moe_gemm *p = g->p;
+    const int64_t groups = g->columns / p->out_group;
+    uint64_t matrix = 0;
+
+    problem_scale_bytes(p->m, groups, (hone_dtype)p->out_scale,
+                        (hone_scale_layout)p->out_scale_layout, &matrix, NULL);
+    return (uint64_t)batch * matrix + problem_scale_offset(p->m, groups, (hone_dtype)p->out_scale,
+                                                           (hone_scale_layout)p->out_scale_layout,
+                                                           row, group);
+}
+
+void verify_moe_scales_kept(const verify_moe *g, int64_t batch, int64_t row, verify_result *out)
+{
+    const uint64_t width = (uint64_t)numfmt_dtype_bits((hone_dtype)g->p->out_scale) / 8;
+
+    for (int64_t group = 0; group < g->columns / g->p->out_group; group++) {
+        const uint64_t at = scale_place(g, batch, row, group);
+        if (memcmp(g->request->after[D_SCALE] + at, g->request->before->image[D_SCALE] + at,
+                   width) != 0) {
+            verify_fail(out,
+                        "d_scale[%" PRId64 ",%" PRId64 ",%" PRId64
+                        "] is of no expert's row and was written",
+                        batch, row, group);
+        }
+    }
+}
+
+static float scale_got(const verify_moe *g, int64_t batch, int64_t row, int64_t group)
+{
+    const uint8_t *at = g->request->after[D_SCALE] + scale_place(g, batch, row, group);
+    float scale = 0;
+
+    if (g->p->out_scale == HONE_DTYPE_UE8M0) {
+        return numfmt_ue8m0_decode(*at);
+    }
+    memcpy(&scale, at, sizeof scale);
+    return scale;
+}
+
+/* One group of a row of the tile: `i` is its first element there, `at` in D. */
+static void compare_group(verify_moe *g, int64_t i, const int64_t at[3], verify_result *out)
+{
+    const int64_t group = at[2] / g->p->out_group;
+    const float scale = scale_got(g, at[0], at[1], group);
+    const uint8_t *codes = g->d.after + verify_moe_index(g, at[0], at[1], at[2]);
+    verify_interval values;
+
+    for (int32_t c = 0; c < g->p->out_group; c++) {
+        values.value[c] = value_of(g, i + c, &values.bound[c]);
+    }
+    verify_interval_close(&values, g->p->out_group);
+    out->compared += (uint64_t)g->p->out_group;
+    if (!verify_interval_scale(&values, g->p->out_rule, scale)) {
+        verify_fail(out,
+                    "d_scale[%" PRId64 ",%" PRId64 ",%" PRId64
+                    "]: got %.9g, of an amax from %.9g to %.9g",
+                    at[0], at[1], group, (double)scale, values.amax_low, values.amax_high);
+    }
+    for (int32_t c = 0; c < g->p->out_group && out->passed; c++) {
+        const double got = (double)numfmt_e4m3_decode(codes[c]) * (double)scale;
+        g->d.telling += values.value[c] != 0.0;
+        if (fabs(values.value[c]) >= (double)scale * 0x1p-6) { /* codes below lose bits by right */
+            verify_sums_add(&g->d.sums[VERIFY_ONE_SIGN], got, values.value[c]);
+            g->d.len[VERIFY_ONE_SIGN]++;
+        }
+        if (!verify_interval_code(codes[c], values.value[c], values.bound[c], scale)) {
+            verify_fail(
+                out,
+                "d[%" PRId64 ",%" PRId64 ",%" PRId64 "]%s: got 0x%02x, of %.9g +- %.3g over %.9g",
+                at[0], at[1], at[2] + c, codes[c] == VERIFY_POISON ? " was left untouched" : "",
+                codes[c], values.value[c], values.bound[c], (double)scale);
+        }
+    }
+}
+
+hone_status verify_moe_gated(verify_moe *g, const segments_run *run, const reference_rect *tile,
+                             verify_result *out, hone_error *error)
+{
+    hone_status status = HONE_OK;
+    const bool quantised = g->p->out == HONE_DTYPE_E4M3;
+    const int64_t step = quantised ? g->p->out_group : 1;
+    reference_rect ups = *tile;
+
+    g->d.gate = quantised ? CALC_DIFF_E4M3 : g->d.gate;
+    ups.column += g->columns;
+    TRY(reference_moe_gemm(g->p, g->request->before, run, tile, g->request->threads, g->tile[0],
+                           g->tile[1], error));
+    TRY(reference_moe_gemm(g->p, g->request->before, run, &ups, g->request->threads, g->tile[2],
+                           g->tile[3], error));
+    for (int64_t i = 0; i < tile->rows * tile->columns && out->passed; i += step) {
+        const int64_t at[3] = {tile->batch, tile->row + i / tile->columns,
+                               tile->column + i % tile->columns};
+        double slack = 0;
+        if (quantised) {
+            compare_group(g, i, at, out);
+        } else {
+            const double value = value_of(g, i, &slack);
+            verify_product_element(&g->d, at, verify_moe_index(g, at[0], at[1], at[2]), value,
+                                   fabs(value), slack, out);
+        }
+    }
+done:
+    return status;
+}

@@ -1,0 +1,175 @@
+/* test_verify_moe.c - grouped products: what a plain loop makes passes, in every layout and recipe,
+ * and rows of the wrong expert, of nobody or of no one are refused. */
+#include "tests/bench/verify_run.h"
+#include "tests/support/suite.h"
+
+#include "bench/segments.h"
+
+#include <check.h>
+#include <stdio.h>
+#include <string.h>
+
+#define ROWS   "moe_gemm:tokens=9,topk=3,experts=6,n=40,k=160,group_layout="
+#define FP8    ",recipe=f32-1x128-128x128"
+#define FP8_32 ",recipe=ue8m0-1x32-32x32"
+#define FP4    ",recipe=ue8m0-1x32-e2m1/1x32"
+
+static const char *const problems[] = {
+    ROWS "contiguous,row_align=8" FP8,
+    ROWS "contiguous,row_align=16,out=f32" FP8_32,
+    ROWS "contiguous,row_align=1" FP4,
+    ROWS "contiguous,row_align=8,fill=1" FP8,
+    ROWS "masked,m=13" FP8,
+    ROWS "masked,m=13,fill=1,a_scale_layout=row" FP8_32,
+    ROWS "masked,m=16,out=f32" FP4,
+    ROWS "psum,row_align=8" FP8,
+    ROWS "psum,row_align=1,out=f32" FP8_32,
+    ROWS "psum,row_align=16,a_scale_layout=col,fill=1" FP8,
+    "moe_gemm:tokens=5,topk=2,experts=1,n=24,k=96,group_layout=contiguous,row_align=8" FP8,
+    "moe_gemm:tokens=5,topk=2,experts=3,n=24,k=96,group_layout=psum,row_align=8" FP8_32,
+    "moe_gemm:tokens=8,topk=2,experts=512,n=8,k=64,group_layout=masked,m=3" FP8_32,
+    "moe_gemm:tokens=8,topk=4,experts=512,n=8,k=64,group_layout=psum,row_align=1" FP8,
+    "moe_gemm:tokens=8,topk=4,experts=512,n=8,k=64,group_layout=contiguous,row_align=8" FP8,
+    /* behind the activation */
+    ROWS "contiguous,row_align=8,activation=silu_mul" FP8,
+    ROWS "masked,m=13,activation=silu_mul_v4,out=f32" FP8_32,
+    "moe_gemm:tokens=9,topk=3,experts=6,n=128,k=160,group_layout=psum,row_align=8,out=e4m3,"
+    "activation=silu_mul,out_group=32" FP8,
+    "moe_gemm:tokens=9,topk=3,experts=6,n=128,k=160,group_layout=masked,m=13,out=e4m3,"
+    "activation=silu_mul_v4,fill=0" FP8_32,
+    /* weight gradients */
+    "moe_gemm:m=12,tokens=9,experts=6,n=20,k=512,group_layout=grouped_k,out=f32,"
+    "recipe=f32-1x32-1x32",
+    "moe_gemm:m=12,tokens=9,experts=3,n=20,k=384,group_layout=grouped_k,out=f32,accumulate=1,"
+    "recipe=f32-1x128-1x128",
+};
+
+START_TEST(a_plain_loop_passes_on_every_kind_of_inputs)
+{
+    for (int kind = 0; kind < INPUTS_KINDS; kind++) {
+        if (kind == INPUTS_ZEROS) {
+            continue; /* nothing to tell by */
+        }
+        verify_run_case(&(verify_case){problems[_i], (inputs_kind)kind, NAIVE_RIGHT, NULL});
+    }
+}
+END_TEST
+
+static const verify_case wrong[] = {
+    {ROWS "contiguous,row_align=8" FP8, INPUTS_NORMAL, NAIVE_NEXT_WEIGHTS, "got"},
+    {ROWS "masked,m=13" FP8, INPUTS_NORMAL, NAIVE_NEXT_WEIGHTS, "got"},
+    {ROWS "psum,row_align=8" FP8_32, INPUTS_HOLES, NAIVE_NEXT_WEIGHTS, "got"},
+    /* past an expert's last row: into padding, and into the next expert's first row */
+    {ROWS "contiguous,row_align=8" FP8, INPUTS_NORMAL, NAIVE_SPILL, "no expert's row and was w"},
+    {ROWS "psum,row_align=8" FP8, INPUTS_NORMAL, NAIVE_SPILL, "no expert's row and was w"},
+    {ROWS "masked,m=13" FP8, INPUTS_NORMAL, NAIVE_SPILL, "no expert's row and was w"},
+    {ROWS "contiguous,row_align=1" FP8, INPUTS_NORMAL, NAIVE_SPILL, "got"},
+    {ROWS "psum,row_align=1" FP8, INPUTS_NORMAL, NAIVE_SPILL, "got"},
+    {ROWS "contiguous,row_align=8" FP8, INPUTS_NORMAL, NAIVE_EVERY_ROW, "no expert's row and was"},
+    {ROWS "psum,row_align=8" FP8_32, INPUTS_HOLES, NAIVE_EVERY_ROW, "no expert's row and was"},
+    {ROWS "masked,m=13" FP8, INPUTS_SPECIALS, NAIVE_EVERY_ROW, "no expert's row and was"},
+    {ROWS "masked,m=13,fill=1" FP8, INPUTS_NORMAL, NAIVE_EVERY_ROW, "not filled"},
+    {ROWS "contiguous,row_align=8" FP8, INPUTS_NORMAL, NAIVE_FIRST_ROW, "untouched"},
+    {ROWS "psum,row_align=1" FP8, INPUTS_HOLES, NAIVE_FIRST_ROW, "untouched"},
+    {ROWS "masked,m=13" FP8, INPUTS_NORMAL, NAIVE_TAIL_ROW, "untouched"},
+    {ROWS "contiguous,row_align=8" FP8, INPUTS_NORMAL, NAIVE_TAIL_ROW, "untouched"},
+    {ROWS "contiguous,row_align=8" FP8, INPUTS_NORMAL, NAIVE_ZEROS, "got 0"},
+    {ROWS "masked,m=13,activation=silu_mul" FP8, INPUTS_NORMAL, NAIVE_UP_GATES, "got"},
+    {ROWS "masked,m=13,activation=silu_mul_v4" FP8, INPUTS_HOLES, NAIVE_NO_CLAMP, "got"},
+    {"moe_gemm:tokens=9,topk=3,experts=6,n=128,k=160,group_layout=psum,row_align=8,out=e4m3,"
+     "activation=silu_mul,out_scale=ue8m0,out_group=32" FP8,
+     INPUTS_NORMAL, NAIVE_FLOOR, "d_scale"},
+    {"moe_gemm:tokens=9,topk=3,experts=6,n=128,k=160,group_layout=psum,row_align=8,out=e4m3,"
+     "activation=silu_mul,out_group=32" FP8,
+     INPUTS_NORMAL, NAIVE_SPILL, "no expert's row and was written"},
+};
+
+START_TEST(a_fault_is_refused_with_its_reason)
+{
+    verify_run_case(&(verify_case){wrong[_i].problem, wrong[_i].kind, NAIVE_RIGHT, NULL});
+    verify_run_case(&wrong[_i]);
+}
+END_TEST
+
+/* Tiles of 4 x 16 rows counted from every expert's first, as sampled groups make them. */
+static uint64_t judge_sampled(verify_run *r, uint64_t tiles)
+{
+    hone_error error = {0};
+    const verify_request request = {.problem = &r->problem,
+                                    .before = &r->in,
+                                    .after = (const uint8_t *const *)r->out.image,
+                                    .tolerance = 36.0,
+                                    .ctas_run = 2,
+                                    .ctas_total = 9,
+                                    .cover = {4, 16, 1},
+                                    .tiles_run = tiles};
+
+    ck_assert_msg(verify_outputs(&request, &r->result, &error) == HONE_OK, "%s", error.message);
+    return r->result.compared;
+}
+
+START_TEST(sampled_tiles_are_counted_from_each_experts_first_row)
+{
+    static const char *const layouts[] = {"contiguous,row_align=8", "contiguous,row_align=1",
+                                          "psum,row_align=8", "psum,row_align=1", "masked,m=13"};
+    const naive_tile second = {4, 8, 16, 32}, tail = {0, 4, 32, 40}, half = {0, 4, 16, 30};
+    char text[160];
+    segments s = {0};
+    verify_run r;
+    uint64_t experts = 0, longer = 0;
+
+    snprintf(text, sizeof text, ROWS "%s" FP8, layouts[_i]);
+    verify_run_open(&r, text, INPUTS_HOLES);
+    ck_assert_int_eq(segments_find(&r.problem.as.moe_gemm, r.in.image[4], &s, NULL), HONE_OK);
+    for (size_t i = 0; i < s.len; i++) {
+        experts++;
+        longer += s.run[i].rows > 4;
+    }
+    segments_free(&s);
+    ck_assert_uint_gt(longer, 0);
+    ck_assert_uint_gt(experts, longer);
+    naive_run(&r.problem, &r.in, NAIVE_RIGHT, &second, &r.out);
+    ck_assert_uint_gt(judge_sampled(&r, longer), 0);
+    ck_assert_msg(r.result.passed, "%s", r.result.reason);
+    naive_run(&r.problem, &r.in, NAIVE_RIGHT, &tail, &r.out);
+    judge_sampled(&r, longer + experts);
+    ck_assert_msg(r.result.passed, "%s", r.result.reason);
+    judge_sampled(&r, longer + experts + 1);
+    ck_assert(!r.result.passed);
+    ck_assert_ptr_nonnull(strstr(r.result.reason, "tiles"));
+    naive_run(&r.problem, &r.in, NAIVE_RIGHT, &half, &r.out);
+    judge_sampled(&r, longer + 2 * experts);
+    ck_assert(!r.result.passed);
+    ck_assert_ptr_nonnull(strstr(r.result.reason, "whole tiles"));
+    verify_run_close(&r);
+}
+END_TEST
+
+START_TEST(sampled_groups_without_a_cover_are_not_judged)
+{
+    hone_error error = {0};
+    verify_run r;
+
+    verify_run_open(&r, ROWS "masked,m=13" FP8, INPUTS_NORMAL);
+    const verify_request request = {.problem = &r.problem,
+                                    .before = &r.in,
+                                    .after = (const uint8_t *const *)r.out.image,
+                                    .tolerance = 36.0,
+                                    .ctas_run = 2,
+                                    .ctas_total = 9};
+    ck_assert_int_eq(verify_outputs(&request, &r.result, &error), HONE_UNSUPPORTED);
+    verify_run_close(&r);
+}
+END_TEST
+
+int main(void)
+{
+    TCase *tests = tcase_create("verify");
+
+    tcase_set_timeout(tests, 120);
+    tcase_add_loop_test(tests, a_plain_loop_passes_on_every_kind_of_inputs, 0, ARRAY_LEN(problems));
+    tcase_add_loop_test(tests, a_fault_is_refused_with_its_reason, 0, ARRAY_LEN(wrong));
+    tcase_add_loop_test(tests, sampled_tiles_are_counted_from_each_experts_first_row, 0, 5);
+    tcase_add_test(tests, sampled_groups_without_a_cover_are_not_judged);
+    return suite_run("bench/verify_moe", tests);
+}
