@@ -144,24 +144,30 @@ static void place_labels(const hone_moe_gemm *p, const int64_t *rows, bool speci
     }
 }
 
-/* An end that falls stands for no rows, a number of rows below 0 too; too large ones are clamped.
- */
+/* What stands for no rows: a number below 0; an end that falls, which the next expert's begin is
+ * rounded up from. */
+static int64_t no_rows(const hone_moe_gemm *p, int64_t e, int64_t begin)
+{
+    if (p->group_layout == HONE_GROUPS_MASKED || e + 1 == p->experts) {
+        return -1 - e;
+    }
+    return begin > 0 && begin < p->m && p->row_align > 1 ? begin - 1 : begin;
+}
+
 static void place_numbers(const hone_moe_gemm *p, const int64_t *rows, bool special,
                           uint8_t *groups)
 {
+    const bool ends = p->group_layout == HONE_GROUPS_PSUM;
     int64_t end = 0;
 
     for (int64_t e = 0; e < p->experts; e++) {
-        const bool odd = special && rows[e] == 0;
-        const int64_t begin = least(integer_round_up(end, p->row_align), p->m);
-        const int64_t own =
-            least(rows[e], p->group_layout == HONE_GROUPS_PSUM ? p->m - begin : p->m);
-        if (p->group_layout == HONE_GROUPS_MASKED) {
-            set_group(groups, e, odd ? -1 - e : special && own == p->m ? INT32_MAX : own);
-        } else {
-            end = begin + own;
-            set_group(groups, e, odd ? begin / 2 - 1 : special && end == p->m ? INT32_MAX : end);
-        }
+        const int64_t begin = ends ? least(integer_round_up(end, p->row_align), p->m) : 0;
+        const int64_t own = least(rows[e], p->m - begin);
+        end = begin + own;
+        set_group(groups, e,
+                  special && own == 0      ? no_rows(p, e, begin)
+                  : special && end == p->m ? INT32_MAX
+                                           : end);
     }
 }
 

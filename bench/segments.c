@@ -59,8 +59,8 @@ static size_t runs_of_experts(const hone_moe_gemm *p, const uint8_t *groups, seg
             s.rows = clamp(group, 0, p->m);
         } else if (p->group_layout == HONE_GROUPS_PSUM) {
             s.row = clamp(integer_round_up(end, p->row_align), 0, p->m);
-            end = clamp(group, s.row, p->m);
-            s.rows = end - s.row;
+            end = clamp(group, 0, p->m);
+            s.rows = end > s.row ? end - s.row : 0;
         } else {
             s.batch = e;
             s.rows = p->m;

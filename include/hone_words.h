@@ -204,8 +204,9 @@ typedef enum hone_group_layout {
     HONE_GROUPS_CONTIGUOUS = 1,
     /* [experts]: rows of each, clamped to 0 .. m; every expert has its own m rows */
     HONE_GROUPS_MASKED = 2,
-    /* [experts]: the row behind each one's last; expert g begins at round_up(end of g - 1,
-     * row_align), 0 for the first. Begins are clamped to m, ends to begin .. m. */
+    /* [experts]: the row behind each one's last; expert g begins at round_up(groups[g - 1],
+     * row_align), 0 for the first. What groups says is clamped to 0 .. m, begins to m, an end below
+     * its begin is no rows. */
     HONE_GROUPS_PSUM = 3,
     /* [experts]: elements of k of each, one expert's behind the other's */
     HONE_GROUPS_K = 4,

@@ -36,9 +36,8 @@ static int64_t expert_of(const hone_moe_gemm *p, const inputs *in, int64_t batch
         return row < group_of(in, batch) ? batch : -1;
     }
     for (int64_t e = 0; e < p->experts; e++) {
-        int64_t begin = up(end, p->row_align) * p->row_align;
-        begin = begin < p->m ? begin : p->m;
-        end = group_of(in, e) < begin ? begin : group_of(in, e) < p->m ? group_of(in, e) : p->m;
+        const int64_t begin = up(end, p->row_align) * p->row_align;
+        end = group_of(in, e) < 0 ? 0 : group_of(in, e) < p->m ? group_of(in, e) : p->m;
         *within = row - begin;
         if (row >= begin && row < end) {
             return e;
