@@ -136,7 +136,7 @@ VECTOR_INLINE void operand_open_left(tensor_left *left, const tensor_call *call,
         memcpy(left->raw[i], call->a[i], sizeof left->raw[i]);
     }
     left->kept = true;
-    left->parted = false;
+    left->placed = false;
     left->type = call->a_type;
     left->finite = facts.finite;
     left->any = facts.any;
@@ -168,7 +168,7 @@ VECTOR_INLINE void operand_open_right(tensor_right *right, const tensor_call *ca
         memcpy(right->raw[i], call->b[i], sizeof right->raw[i]);
     }
     right->kept = true;
-    right->parted = false;
+    right->placed = false;
     right->type = call->b_type;
     right->finite = facts.finite;
     right->any = facts.any;

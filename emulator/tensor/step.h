@@ -17,7 +17,7 @@ typedef struct tile {
     vi c[8]; /* [column], the bits of fp32 */
     tensor_unit unit;
     uint32_t part, elements; /* elements of a register: 4 or 2 */
-    bool coarse;             /* tile_step_coarse does its steps */
+    bool down;               /* down_step_all does its steps */
 } tile;
 
 /* A step of column n: its largest exponent; 2^(F-E) and 2^(E-F). The register quads [first, last)

@@ -47,25 +47,23 @@ void tensor_mma_m16n8(uint32_t d[4][32], const uint32_t a[4][32], const uint32_t
  * in the order of the host's vectors. */
 typedef struct tensor_left {
     _Alignas(64) uint32_t raw[4][32];
-    _Alignas(64) int32_t exponents[8][16]; /* [register's quad + 4 * half][row] */
-    _Alignas(64) float values[32][16];     /* [k][row] */
-    /* coarse.h's, when `parted`. Of each k the values above zero, and zeros for the others; those
-     * below; the first again. Exponents in another form. */
-    _Alignas(64) float parts[32][3][16];
-    _Alignas(64) uint32_t reach[8][16];
+    _Alignas(64) int32_t exponents[8][16];             /* [register's quad + 4 * half][row] */
+    _Alignas(64) float values[32][16];                 /* [k][row] */
+    _Alignas(64) uint32_t reach[8][16], places[8][16]; /* down.h's, when `placed` */
     tensor_type type;
     bool kept;        /* false in zeroed memory: nothing is here yet */
     bool finite, any; /* all are finite; some are not zero */
-    bool parted;
+    bool placed;
 } tensor_left;
 
 typedef struct tensor_right {
     _Alignas(64) uint32_t raw[2][32];
-    _Alignas(64) int32_t exponents[2][32];               /* [half][lane] */
-    _Alignas(64) float values[4][2][32];                 /* [element][half][lane] */
-    _Alignas(64) uint32_t reach[2][32], skips[4][2][32]; /* coarse.h's, when `parted` */
+    _Alignas(64) int32_t exponents[2][32];             /* [half][lane] */
+    _Alignas(64) float values[4][2][32];               /* [element][half][lane] */
+    _Alignas(64) uint32_t reach[2][32], places[2][32]; /* down.h's, when `placed`, with wide */
+    _Alignas(64) double wide[4][2][32];
     tensor_type type;
-    bool kept, finite, any, parted;
+    bool kept, finite, any, placed;
 } tensor_right;
 
 /* A product as tensor_mma_m16n8 has it. `left` and `right` keep operands from one product to the

@@ -4,7 +4,7 @@
  * The 16 rows are done in parts of LANES rows; a vector holds one column of a part. */
 #include "emulator/tensor/step.h"
 #if TENSOR_LEVEL == 3
-#include "emulator/tensor/coarse.h"
+#include "emulator/tensor/down.h"
 #endif
 
 /* c to columns (columns 2t of registers 0 and 2, 2t+1 of 1 and 3), and the same back. */
@@ -65,46 +65,37 @@ VECTOR_INLINE bool tile_step_any(tile *t, const step_constants *k, uint32_t n, u
     return true;
 }
 
-#if TENSOR_LEVEL == 3
-/* All columns' step of four quads from `first` on. */
-VECTOR_INLINE bool tile_coarse(tile *t, uint32_t first)
+/* One step on all columns. */
+VECTOR_INLINE bool tile_step_all(tile *t, const step_constants *k, uint32_t first, uint32_t last)
 {
-    coarse_constants fixed;
-    step_constants step;
     bool ok = true;
 
-    coarse_fix(&fixed);
-    step_fix(&step, t->unit.fraction);
+#if TENSOR_LEVEL == 3
+    if (t->down && down_step_all(t, first, last)) {
+        return true;
+    }
+#endif
     for (uint32_t n = 0; n < 8 && ok; n++) {
-        ok = tile_step_coarse(t, &fixed, n, first) || tile_step_any(t, &step, n, first, first + 4);
+        ok = tile_step_any(t, k, n, first, last);
     }
     return ok;
 }
-#endif
 
 /* Of a unit that takes k in two steps, all columns do the first before one does the second: a step
  * waits for the one before it, and columns do not wait for one another. */
 VECTOR_INLINE bool tile_hw(tile *t)
 {
-    bool whole = (uint32_t)t->unit.terms == 8 * t->elements, ok = true;
+    bool whole = (uint32_t)t->unit.terms == 8 * t->elements;
     step_constants fixed;
 
-#if TENSOR_LEVEL == 3
-    if (t->coarse) {
-        return tile_coarse(t, 0) && tile_coarse(t, 4);
-    }
-#endif
     step_fix(&fixed, t->unit.fraction);
 #if TENSOR_LEVEL == 3
     __asm__("" : "+v"(fixed.field), "+v"(fixed.one), "+v"(fixed.bias), "+v"(fixed.reach));
 #endif
-    for (uint32_t n = 0; n < 8 && ok; n++) {
-        ok = whole ? tile_step_any(t, &fixed, n, 0, 8) : tile_step_any(t, &fixed, n, 0, 4);
+    if (whole) {
+        return tile_step_all(t, &fixed, 0, 8);
     }
-    for (uint32_t n = 0; n < 8 && ok && !whole; n++) {
-        ok = tile_step_any(t, &fixed, n, 4, 8);
-    }
-    return ok;
+    return tile_step_all(t, &fixed, 0, 4) && tile_step_all(t, &fixed, 4, 8);
 }
 
 /* x + y rounded once to fp32: the double sum, made odd when it is not exact, rounds as the true one
@@ -174,10 +165,9 @@ VECTOR_INLINE bool tile_work(uint32_t *const d[4], const tensor_call *call, tens
         return false;
     }
 #if TENSOR_LEVEL == 3
-    t.coarse = elements == 4 && call->mode == HONE_EMU_HW && t.unit.mantissa == 13 &&
-               t.unit.terms == COARSE_TERMS;
-    if (t.coarse) {
-        coarse_open(left, right);
+    t.down = elements == 4 && call->mode == HONE_EMU_HW;
+    if (t.down) {
+        down_open(left, right);
     }
 #endif
     for (t.part = 0; t.part < 16 / LANES; t.part++) {

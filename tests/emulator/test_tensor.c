@@ -99,6 +99,34 @@ START_TEST(the_accumulator_alone_keeps_the_units_mantissa)
 }
 END_TEST
 
+/* A zero's exponent is -126, and counts for nothing above that: accumulators beside products that
+ * are all zero lose only what is below the unit's mantissa. */
+START_TEST(products_of_zeros_hide_no_accumulator)
+{
+    static const uint32_t codes[4][2] = {
+        {0, 0}, {0x7b7b7b7b, 0}, {0, 0x01010101}, {0x80808080, 0x7b7b7b7b}};
+    static const tensor_type types[] = {TENSOR_E4M3, TENSOR_E5M2};
+    tensor_case t;
+    uint32_t d[4][32];
+
+    for (uint32_t n = 40 * 16; n < 255 * 16; n++) {
+        const uint32_t *code = codes[n / 4 % 4];
+        uint32_t c = n / 16 << 23 | 0x007fffff | n << 31;
+        t.mode = HONE_EMU_HW;
+        t.a_type = types[n % 2];
+        t.b_type = types[n / 2 % 2];
+        t.unit = tensor_unit_mma(n % 3 == 0 ? 90 : 89, t.a_type, t.mode);
+        memset(t.a, (int)(code[0] & 255), sizeof t.a);
+        memset(t.b, (int)(code[1] & 255), sizeof t.b);
+        memset(t.c, 0, sizeof t.c);
+        t.c[n % 4][n % 32] = c;
+        tensor_mma_m16n8(d, (const uint32_t(*)[32])t.a, (const uint32_t(*)[32])t.b,
+                         (const uint32_t(*)[32])t.c, t.a_type, t.b_type, t.unit, t.mode);
+        ck_assert_uint_eq(d[n % 4][n % 32], t.unit.mantissa == 13 ? c & ~0x3ffu : c);
+    }
+}
+END_TEST
+
 /* One code at A(row, k) and one at B(k, n) must meet at D(row, n) and nowhere else. The lane that
  * holds each is written out from PTX's picture of the fragments, one formula for each operand. */
 START_TEST(one_hot_operands_land_where_the_layout_says)
@@ -409,6 +437,7 @@ int main(void)
                         ARRAY_LEN(golden));
     tcase_add_test(tests, the_wgmma_unit_adds_32_terms_at_once);
     tcase_add_test(tests, the_accumulator_alone_keeps_the_units_mantissa);
+    tcase_add_test(tests, products_of_zeros_hide_no_accumulator);
     tcase_add_loop_test(tests, one_hot_operands_land_where_the_layout_says, 0, 3);
     tcase_add_loop_test(tests, every_vector_level_gives_the_bits_of_the_scalar_unit, 0,
                         ARRAY_LEN(levels));
