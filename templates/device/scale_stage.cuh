@@ -15,6 +15,7 @@ struct ScaleShape {
     bool ue8m0, packed, by_line;
     bool wide; // with gran_k 32: a line's four groups of a stage are one aligned access
     bool fold = false;
+    int half = 0; // not 0: rows come so many at a time, from the first on and from `jump` beyond
 };
 
 // Where an operand's scales lie; strides as scale_layout.cuh says.
@@ -24,6 +25,7 @@ struct ScaleSource {
     i64 batch_stride; // elements from batch to batch
     i64 batch_groups; // groups from batch to batch, where they lie side by side; else 0
     i32 rows, groups; // of the operand
+    i32 jump;         // rows between a first half's and its second's
 };
 
 template <ScaleShape S> struct ScaleStage {
@@ -81,7 +83,11 @@ template <ScaleShape S, int Threads, int Ahead> struct ScaleReads {
 #pragma unroll
         for (int t = 0; t < kEach; t++) {
             const i32 line = least(i32(thread) + t * Threads, S.lines - 1);
-            const i32 row = least(first_row + line * S.step, from.rows - 1);
+            i32 at = line * S.step;
+            if constexpr (S.half != 0) {
+                at = at / (2 * S.half) * S.half + at % S.half + at / S.half % 2 * from.jump;
+            }
+            const i32 row = least(first_row + at, from.rows - 1);
             line_at[t] = base + row / S.gran_mn * from.row_stride * kSize;
         }
     }

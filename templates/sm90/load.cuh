@@ -4,10 +4,26 @@
 #include "device/tensor_copy.cuh"
 #include "sm90/schedule.cuh"
 
-// One warp's lane has the engine load the operands of every stage.
+// B's rows of a stage where they are gates and ups, which lie `jump` beyond: each warpgroup's
+// halves.
+template <Config C, int Bytes>
+__device__ __forceinline__ void load_halves(u32 to, const TensorMap *map, u32 barrier, i32 k,
+                                            i32 row, i32 jump, i32 matrix)
+{
+    using T = Tile<C>;
+#pragma unroll
+    for (int i = 0; i < (C.swap ? C.row_groups : C.column_groups); i++) {
+        const u32 at = to + i * T::kSpan * Bytes;
+        tensor_load(at, map, barrier, k, row + i * T::kHalf, matrix);
+        tensor_load(at + T::kHalf * Bytes, map, barrier, k, row + i * T::kHalf + jump, matrix);
+    }
+}
+
+// One warp's lane has the engine load the operands of every stage. `jump`: from gates to ups.
 template <Config C>
 __device__ __forceinline__ void load_operands(Ring<C> ring, const Schedule<C> &schedule,
-                                              const TensorMap *rows, const TensorMap *columns)
+                                              const TensorMap *rows, const TensorMap *columns,
+                                              i32 jump)
 {
     using T = Tile<C>;
     for (i32 i = schedule.first(); i < schedule.tiles; i += schedule.step()) {
@@ -21,13 +37,19 @@ __device__ __forceinline__ void load_operands(Ring<C> ring, const Schedule<C> &s
             const i32 row_k = C.b_e2m1 ? k / 2 : k; // in bytes
             barrier_wait<C.pair != 0>(ring.empty(), ring.parity ^ 1);
             barrier_arrive_expect(ring.full(), T::kRowBytes + T::kColumnBytes);
-            if constexpr (C.pair == 2) {
+            if constexpr (T::kGated && C.swap) {
+                load_halves<C, C.b_e2m1 ? 64 : 128>(to_rows, rows, ring.full(), row_k, w.row, jump,
+                                                    of_rows);
+            } else if constexpr (C.pair == 2) {
                 tensor_load_multicast(to_rows + half * (T::kRowBytes / 2), rows, ring.full(), 3,
                                       row_k, w.row + half * (T::kRows / 2), of_rows);
             } else {
                 tensor_load(to_rows, rows, ring.full(), row_k, w.row, of_rows);
             }
-            if constexpr (C.pair == 1) {
+            if constexpr (T::kGated && !C.swap) {
+                load_halves<C, 128>(to_columns, columns, ring.full(), k, w.column, jump,
+                                    of_columns);
+            } else if constexpr (C.pair == 1) {
                 tensor_load_multicast(to_columns + half * (T::kColumnBytes / 2), columns,
                                       ring.full(), 3, k, w.column + half * (T::kColumns / 2),
                                       of_columns);

@@ -10,6 +10,7 @@
 // `swap` B and A, so that few rows of A do not pay for 64. Here "row" and "column" mean those; D is
 // turned around when it is stored.
 #pragma once
+#include "sm90/gated.cuh"
 #include "sm90/load.cuh"
 #include "sm90/multiply.cuh"
 #include "sm90/nibbles.cuh"
@@ -24,15 +25,19 @@ struct Operands {
     i32 m, n, k, batch;
     void *workspace;     // of clusters that share tiles
     ExpertGroups groups; // of grouped rows
+    CodesTarget codes;   // of D as codes
 };
 
 template <Config C>
 __device__ __forceinline__ void multiply_all(Multiplier<C> line, const Schedule<C> &schedule,
-                                             const Output<C> &out, const Sharing<C> &sharing)
+                                             const Output<C> &out, const Sharing<C> &sharing,
+                                             const CodesTarget &codes)
 {
+    using S = Schedule<C>;
+    const i32 row = line.row / S::kOfRows, column = line.column / S::kOfColumns; // of D's tile
     for (i32 i = schedule.first(); i < schedule.tiles; i += schedule.step()) {
         const Work w = schedule.at(i);
-        if (out.nothing(w, w.row + line.row, w.column + line.column)) {
+        if (out.nothing(w, w.row + row, w.column + column)) {
             line.skip(w.blocks);
             continue;
         }
@@ -52,10 +57,13 @@ __device__ __forceinline__ void multiply_all(Multiplier<C> line, const Schedule<
             }
         }
         if constexpr (C.split_k > 1) {
-            add_parts<C>(sum, out, line.ring.base, w.batch, w.row + line.row,
-                         w.column + line.column);
+            add_parts<C>(sum, out, line.ring.base, w.batch, w.row + row, w.column + column);
+        } else if constexpr (Tile<C>::kGated) {
+            const i32 strip = row / 16 + i32(threadIdx.x) % 128 / 32;
+            Gated<C>{out, codes, line.ring.base + Tile<C>::kLargestAt}.all(
+                sum, w, w.row + row, w.column + column, strip);
         } else {
-            out.all(sum, w, w.row + line.row, w.column + line.column);
+            out.all(sum, w, w.row + row, w.column + column);
         }
     }
     if (C.staged && threadIdx.x % 128 == 0) {
@@ -105,7 +113,7 @@ __device__ __forceinline__ void load_all(const Operands &o, const Groups &groups
             thread - 32);
     } else if (threadIdx.x % 32 == 0) {
         load_operands<C>({base}, S::make(o.m, o.n, o.k, o.batch, groups),
-                         C.swap ? o.b_map : o.a_map, C.swap ? o.a_map : o.b_map);
+                         C.swap ? o.b_map : o.a_map, C.swap ? o.a_map : o.b_map, o.n / 2);
     }
     __syncwarp();
 }
@@ -146,10 +154,11 @@ template <Config C> __device__ __forceinline__ void pipeline(const Operands &o)
         const u32 to = base + T::kOutputAt + group * T::kTiles * Output<C>::Staged::kBytes;
         const Output<C> out = {o.d_map, static_cast<typename Output<C>::Out *>(o.d),
                                o.d_row, o.d_batch,
-                               o.m,     o.n,
+                               o.m,     T::kGated ? o.n / 2 : o.n,
                                to,      o.groups.groups};
         multiply_all<C>({{base}, shared, row, column},
-                        Schedule<C>::make(o.m, o.n, o.k, o.batch, groups), out, {o.workspace});
+                        Schedule<C>::make(o.m, o.n, o.k, o.batch, groups), out, {o.workspace},
+                        o.codes);
     }
     if constexpr (T::kCluster > 1) {
         cluster_sync(); // no CTA ends while another reads its memory or arrives on its barriers

@@ -34,6 +34,9 @@ template <Config C> struct Schedule {
     static constexpr int kTileColumns = T::kColumns * (C.pair == 2 ? 2 : 1);
 
     static constexpr int kTileM = C.swap ? kTileColumns : kTileRows;
+    // Gates and ups: places along B are those of D's columns, which are half as many.
+    static constexpr int kOfRows = T::kGated && C.swap ? 2 : 1,
+                         kOfColumns = T::kGated && !C.swap ? 2 : 1;
     using Blocks = ExpertTiles<C.layout, kTileM>;
 
     // Each role makes its own: fewer registers live for all of them.
@@ -113,15 +116,15 @@ template <Config C> struct Schedule {
         const i32 m = band * C.raster + within % high, n = within / high;
         Work w = {.batch = b,
                   .expert = b,
-                  .row = (C.swap ? n : m) * kTileRows,
-                  .column = (C.swap ? m : n) * kTileColumns};
+                  .row = (C.swap ? n : m) * (kTileRows / kOfRows),
+                  .column = (C.swap ? m : n) * (kTileColumns / kOfColumns)};
         if constexpr (C.layout != UNGROUPED) {
             const ExpertBlock block = Blocks{groups.table, groups.of}.at(m);
             w.batch = block.matrix, w.expert = block.expert, w.end = block.end;
             (C.swap ? w.column : w.row) = block.row;
         }
-        w.row += C.pair == 1 ? rank * T::kRows : 0;
-        w.column += C.pair == 2 ? rank * T::kColumns : 0;
+        w.row += C.pair == 1 ? rank * (T::kRows / kOfRows) : 0;
+        w.column += C.pair == 2 ? rank * (T::kColumns / kOfColumns) : 0;
         return w;
     }
 };

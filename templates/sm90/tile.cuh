@@ -27,6 +27,11 @@ struct Config {
     bool b_e2m1 = false; // rows are B's, two codes a byte, and go through registers
     bool fold = false;   // of e2m1: groups of 32 share a scale for 128 of K where that is exact
     int layout = 0;      // GroupLayout: rows of A are experts', each with a B of its own
+    // D is the activation of the product, whose first n / 2 columns are gates and the others ups.
+    int activation = PLAIN;
+    int out_group = 0; // D is e4m3, with a scale for so many columns; 0: it is not
+    int out_rule = POW2_AMAX;
+    bool out_ue8m0 = false, out_packed = false; // its scales
 };
 
 template <Config C> struct Tile {
@@ -38,6 +43,9 @@ template <Config C> struct Tile {
     // Of one warpgroup: tiles of 64 rows, and columns cut into chunks.
     static constexpr int kTiles = kRows / 64 / C.row_groups;
     static constexpr int kWide = kColumns / C.column_groups, kChunks = kWide / C.chunk;
+    // B's rows of a warpgroup: gates, and as many ups, where D is made of both.
+    static constexpr bool kGated = C.activation != PLAIN, kCodes = C.out_group != 0;
+    static constexpr int kSpan = C.swap ? kTiles * 64 : kWide, kHalf = kGated ? kSpan / 2 : kSpan;
     // A unit is what fills one set: the wgmmas of a promotion interval for one tile and chunk.
     static constexpr int kInterval = least(C.a_gran_k, C.b_gran_k), kIntervals = 128 / kInterval;
     static constexpr int kUnits = kIntervals * kTiles * kChunks;
@@ -46,7 +54,7 @@ template <Config C> struct Tile {
     static constexpr int kRowGran = C.swap ? C.b_gran_mn : 1,
                          kColumnGran = C.swap ? 1 : C.b_gran_mn;
     static constexpr int kRowStep = kRowGran == 1 ? 1 : 32;
-    static constexpr int kColumnStep = common_divisor(kWide, kColumnGran);
+    static constexpr int kColumnStep = common_divisor(C.swap ? kWide : kHalf, kColumnGran);
     static constexpr ScaleShape kRowScales = {kRows / kRowStep,
                                               kRowStep,
                                               kRowGran,
@@ -55,7 +63,8 @@ template <Config C> struct Tile {
                                               C.swap ? C.b_packed : C.a_packed,
                                               true,
                                               C.swap ? C.b_wide : C.a_wide,
-                                              C.fold};
+                                              C.fold,
+                                              kGated &&C.swap ? kHalf : 0};
     static constexpr ScaleShape kColumnScales = {kColumns / kColumnStep,
                                                  kColumnStep,
                                                  kColumnGran,
@@ -63,7 +72,9 @@ template <Config C> struct Tile {
                                                  C.swap ? C.a_ue8m0 : C.b_ue8m0,
                                                  C.swap ? C.a_packed : C.b_packed,
                                                  false,
-                                                 C.swap ? C.a_wide : C.b_wide};
+                                                 C.swap ? C.a_wide : C.b_wide,
+                                                 false,
+                                                 kGated && !C.swap ? kHalf : 0};
     using RowScales = ScaleStage<kRowScales>;
     using ColumnScales = ScaleStage<kColumnScales>;
 
@@ -74,7 +85,10 @@ template <Config C> struct Tile {
     static constexpr int kRowScalesAt = kOutputAt + kOutputBytes;
     static constexpr int kColumnScalesAt = kRowScalesAt + C.stages * RowScales::kBytes;
     static constexpr int kBarriersAt = kColumnScalesAt + C.stages * ColumnScales::kBytes;
-    static constexpr int kTableAt = kBarriersAt + C.stages * 16; // of grouped rows; the last
+    // Turned codes: the largest magnitude of 16 rows, of each column.
+    static constexpr int kLargestAt = kBarriersAt + C.stages * 16;
+    static constexpr int kLargestBytes = kCodes && C.swap ? kRows / 32 * kColumns * 4 : 0;
+    static constexpr int kTableAt = kLargestAt + kLargestBytes; // of grouped rows; the last
 
     // Registers of a thread: at entry all alike, then setmaxnreg moves them to those that multiply.
     static constexpr int kEntry = least(65536 / (kThreads * C.residency) / 8 * 8, 255);
@@ -97,6 +111,12 @@ template <Config C> struct Tile {
     static_assert(C.swap || !C.b_e2m1, "e2m1 is expanded in the registers of the rows' operand");
     static_assert(!C.fold || (C.b_e2m1 && C.a_gran_k == 128 && C.sets == 1),
                   "fold: one scale of A, and no products that run on over a branch");
+    static_assert(!kGated || (C.split_k == 1 && C.share <= 1 && !C.staged && !C.accumulate &&
+                              kHalf % (C.swap ? 64 : 8) == 0 && C.pair != (C.swap ? 2 : 1)),
+                  "gates and ups: in one warpgroup, of loads that are its CTA's");
+    static_assert(!kCodes || (kGated && (C.swap ? kRows / 2 : kHalf) % C.out_group == 0 &&
+                              (C.column_groups == 1 || !C.swap)),
+                  "codes: a group's columns in one CTA; not turned in one warpgroup");
     static_assert(C.layout == 0 || (C.split_k == 1 && C.share <= 1),
                   "groups of rows: K of a tile is not shared");
     static_assert(C.a_gran_k % kInterval == 0 && C.b_gran_k % kInterval == 0,
