@@ -86,7 +86,7 @@ static hone_status pool_open(const inputs_matrix *m, inputs_kind kind, uint64_t 
         return status_set(error, HONE_NO_MEMORY, NULL, 0, "a pool of quantised blocks");
     }
     for (size_t i = 0; i < p.len; i++) {
-        float amplitude = ldexpf(1.0f, (int)(random_next(state) % 5) - 2);
+        float amplitude = ldexpf(1.0f, (int)(random_next(state) % 5) - 2 + m->exponent);
         for (size_t j = 0; j < values_len; j++) {
             values[j] = pool_value(kind, amplitude, state);
         }

@@ -7,6 +7,7 @@
 #include "core/numfmt.h"
 #include "core/random.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -230,6 +231,10 @@ static hone_status fill_matrix(const hone_moe_gemm *p, bool is_a, inputs_kind ki
         .one_signed = is_a ? 2 : 3,
     };
 
+    /* Gates of a few units: far more of them are clamped, or silu's slope is 0 or 1. */
+    if (!is_a && p->activation != HONE_ACTIVATION_PLAIN) {
+        m.exponent = -ilogb(sqrt((double)p->k + 1.0));
+    }
     m.scale_rows = integer_ceil_div(rows, m.quant.gran_mn);
     m.groups = m.scale_groups = integer_ceil_div(p->k, m.quant.gran_k);
     if (!by_k) { /* whose rows are cut otherwise */

@@ -18,6 +18,7 @@ typedef struct inputs_matrix {
     int64_t scale_batch; /* bytes from one batch's scale matrix to the next; 0: side by side */
     int64_t groups;      /* of one batch */
     uint8_t *payload, *scales;
+    int exponent; /* magnitudes are about 2^exponent */
     /* INPUTS_HOLES: these rows are 0 in these columns, and every `one_signed`-th row has no
      * negative value. No rows: no hole. */
     int64_t hole_row, hole_rows, hole_column, hole_columns, one_signed;

@@ -1,5 +1,5 @@
-// sm90_wgmma.cu - D[r,n] = sum over k of A[r,k] * SFA * B[e,n,k] * SFB, where e is the expert of row
-// r, for Hopper: the pipeline of sm90/pipeline.cuh over the blocks of rows that have an expert
+// sm90_wgmma.cu - D[r,n] = sum over k of A[r,k] * SFA * B[e,n,k] * SFB, where e is the expert of
+// row r, for Hopper: the pipeline of sm90/pipeline.cuh over the blocks of rows that have an expert
 // (device/expert_tiles.cuh). Rows without one are not written. Domains and launch: sm90_wgmma.yaml.
 #include "sm90/pipeline.cuh"
 
