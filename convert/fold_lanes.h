@@ -16,8 +16,14 @@
 #define PAIRS_64(b) PAIRS_16(b), PAIRS_16((b) + 16), PAIRS_16((b) + 32), PAIRS_16((b) + 48)
 static const uint64_t pairs[256] = {PAIRS_64(0), PAIRS_64(64), PAIRS_64(128), PAIRS_64(192)};
 
+/* The largest magnitude's code. */
+static inline uint8_t largest_of(uint64_t counts)
+{
+    return (uint8_t)(7 - __builtin_clzll(counts) / 8);
+}
+
 /* A group holds 32 codes, so that no byte of the sum overflows. */
-static void count_plain(const uint8_t *codes, size_t groups, uint64_t *counts)
+static void count_plain(const uint8_t *codes, size_t groups, uint64_t *counts, uint8_t *largest)
 {
     for (size_t g = 0; g < groups; g++) {
         uint64_t low = 0, high = 0, sum = 0;
@@ -27,6 +33,7 @@ static void count_plain(const uint8_t *codes, size_t groups, uint64_t *counts)
             sum += pairs[low >> i & 0xff] + pairs[high >> i & 0xff];
         }
         counts[g] = sum;
+        largest[g] = largest_of(sum);
     }
 }
 
@@ -62,25 +69,31 @@ static void count_plain(const uint8_t *codes, size_t groups, uint64_t *counts)
 #if defined(__AVX512BW__)
 COUNT_VECTOR(__m512i, 512, _mm512_and_si512)
 
-static void count(const uint8_t *codes, size_t groups, uint64_t *counts)
+static void count(const uint8_t *codes, size_t groups, uint64_t *counts, uint8_t *largest)
 {
     static const uint8_t bytes[4][16] = COUNT_TABLES;
+    const __m512i even = _mm512_setr_epi64(0, 2, 4, 6, 8, 10, 12, 14);
     __m512i tables[4];
     size_t g = 0;
 
     for (int i = 0; i < 4; i++) {
         tables[i] = _mm512_broadcast_i32x4(_mm_loadu_si128((const __m128i *)bytes[i]));
     }
-    for (; g + 4 <= groups; g += 4) {
-        const __m512i sums = count_512(_mm512_loadu_si512(codes + 16 * g), tables);
-        _mm512_mask_compressstoreu_epi64(counts + g, 0x55, sums);
+    for (; g + 8 <= groups; g += 8) {
+        const __m512i low = count_512(_mm512_loadu_si512(codes + 16 * g), tables);
+        const __m512i high = count_512(_mm512_loadu_si512(codes + 16 * g + 64), tables);
+        const __m512i sums = _mm512_permutex2var_epi64(low, even, high);
+        const __m512i zeros = _mm512_srli_epi64(_mm512_lzcnt_epi64(sums), 3);
+        _mm512_storeu_si512(counts + g, sums);
+        _mm_storel_epi64((__m128i *)(largest + g),
+                         _mm512_cvtepi64_epi8(_mm512_sub_epi64(_mm512_set1_epi64(7), zeros)));
     }
-    count_plain(codes + 16 * g, groups - g, counts + g);
+    count_plain(codes + 16 * g, groups - g, counts + g, largest + g);
 }
 #elif defined(__AVX2__)
 COUNT_VECTOR(__m256i, 256, _mm256_and_si256)
 
-static void count(const uint8_t *codes, size_t groups, uint64_t *counts)
+static void count(const uint8_t *codes, size_t groups, uint64_t *counts, uint8_t *largest)
 {
     static const uint8_t bytes[4][16] = COUNT_TABLES;
     __m256i tables[4];
@@ -94,13 +107,15 @@ static void count(const uint8_t *codes, size_t groups, uint64_t *counts)
             count_256(_mm256_loadu_si256((const __m256i *)(codes + 16 * g)), tables);
         counts[g] = (uint64_t)_mm256_extract_epi64(sums, 0);
         counts[g + 1] = (uint64_t)_mm256_extract_epi64(sums, 2);
+        largest[g] = largest_of(counts[g]);
+        largest[g + 1] = largest_of(counts[g + 1]);
     }
-    count_plain(codes + 16 * g, groups - g, counts + g);
+    count_plain(codes + 16 * g, groups - g, counts + g, largest + g);
 }
 #else
-static void count(const uint8_t *codes, size_t groups, uint64_t *counts)
+static void count(const uint8_t *codes, size_t groups, uint64_t *counts, uint8_t *largest)
 {
-    count_plain(codes, groups, counts);
+    count_plain(codes, groups, counts, largest);
 }
 #endif
 

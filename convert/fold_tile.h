@@ -29,13 +29,13 @@ typedef struct fold_tile {
     const uint8_t *scales; /* [rows, cols / 32] of ue8m0 */
     uint64_t scales_stride;
     uint64_t rows, cols;             /* cols % 32 == 0 */
-    uint32_t block_rows, block_cols; /* block_cols % 32 == 0; at most FOLD_TILE_GROUPS groups */
+    uint32_t block_rows, block_cols; /* at most FOLD_TILE_ROWS; 32 to 512, a power of two */
     uint8_t *out;                    /* [rows, cols] of e4m3; NULL: only sums and scales */
     uint64_t out_stride;
     uint8_t *out_scales; /* ceil(rows / block_rows) x ceil(cols / block_cols) of ue8m0, dense */
 } fold_tile;
 
-#define FOLD_TILE_GROUPS 512 /* of a block: 128x128 */
+#define FOLD_TILE_ROWS 128
 
 /* The variants that this processor runs: the index-th, the plainest first, NULL past the last; the
  * best. */
