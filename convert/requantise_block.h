@@ -83,26 +83,58 @@ static int32_t shift_of(float from, float to)
     return ((a | b) & 0x7fffff) == 0 && a >= 1u << 23 && k <= 24 ? (int32_t)k : -1;
 }
 
+static void add_shifts(const shift_sums *sums, float scale, requantise_sums *block)
+{
+    const double unit = 0x1p-18 * (double)scale * (double)scale;
+
+    block->square += (double)sums->square * unit;
+    block->error += (double)sums->error * unit;
+    block->inexact += sums->inexact;
+    block->nan_codes += sums->nans;
+}
+
 /* Between powers of two. */
 static void shift_piece(const requantise_tile *t, const piece *p, int k, requantise_sums *block)
 {
     const uint64_t whole = p->cols / LANES * LANES, rest = p->cols - whole;
     const uint8_t *codes = t->codes + p->row * t->codes_stride + p->col;
     uint8_t *out = t->out + p->row * t->cols + p->col;
-    const double unit = 0x1p-18 * (double)p->scale * (double)p->scale;
-    shift_sums sums = {0};
+    shift_sums sums[2] = {{0}};
+    uint64_t c = 0;
 
-    shift_rows(codes, t->codes_stride, p->rows, whole / LANES, k, out, t->cols, &sums);
+    for (; c + 2 * LANES <= whole; c += 2 * LANES) {
+        shift_two(codes + c, t->codes_stride, p->rows, (const int[]){k, k}, out + c, t->cols, sums);
+    }
+    shift_add(&sums[0], &sums[1]);
+    if (c < whole) {
+        shift_one(codes + c, t->codes_stride, p->rows, k, out + c, t->cols, &sums[0]);
+    }
     for (uint64_t r = 0; r < p->rows && rest > 0; r++) { /* zeros cost nothing */
         uint8_t last[LANES] = {0}, made[LANES];
         memcpy(last, codes + r * t->codes_stride + whole, rest);
-        shift_rows(last, LANES, 1, 1, k, made, LANES, &sums);
+        shift_one(last, LANES, 1, k, made, LANES, &sums[0]);
         memcpy(out + r * t->cols + whole, made, rest);
     }
-    block->square += (double)sums.square * unit;
-    block->error += (double)sums.error * unit;
-    block->inexact += sums.inexact;
-    block->nan_codes += sums.nans;
+    add_shifts(&sums[0], p->scale, block);
+}
+
+/* Two pieces side by side that fill a cache's line together; false where they are others. */
+static bool shift_pieces(const requantise_tile *t, const piece *p, const piece *next, float to,
+                         requantise_sums *block)
+{
+    const int k[2] = {shift_of(p->scale, to), shift_of(next->scale, to)};
+    const uint64_t at = p->row * t->cols + p->col;
+    shift_sums sums[2] = {{0}};
+
+    if (p->cols != LANES || next->cols != LANES || k[0] < 0 || k[1] < 0 || !is_good(p->scale) ||
+        !is_good(next->scale)) {
+        return false;
+    }
+    shift_two(t->codes + p->row * t->codes_stride + p->col, t->codes_stride, p->rows, k,
+              t->out + at, t->cols, sums);
+    add_shifts(&sums[0], p->scale, block);
+    add_shifts(&sums[1], next->scale, block);
+    return true;
 }
 
 static void requantise_piece(const requantise_tile *t, const piece *p, float to, lane_sums *lanes,
@@ -171,7 +203,12 @@ static float requantise_block(const requantise_tile *t, uint64_t row, uint64_t c
     for (uint64_t r = row; r < row_end; r += p.rows) {
         for (uint64_t c = col; c < col_end; c += p.cols) {
             p = piece_at(t, r, c, row_end, col_end);
-            if (is_good(p.scale)) {
+            const uint64_t end = c + p.cols;
+            const piece next =
+                end < col_end ? piece_at(t, r, end, row_end, col_end) : (piece){0};
+            if (shift_pieces(t, &p, &next, to, &block)) {
+                p.cols += next.cols;
+            } else if (is_good(p.scale)) {
                 requantise_piece(t, &p, to, &lanes, &block);
             } else {
                 block.bad_scales++;
