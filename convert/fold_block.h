@@ -13,7 +13,7 @@ enum { NOT_COUNTED = 255 };
 
 /* Of each column of a strip, what its block comes to. */
 typedef struct columns {
-    uint8_t least[ROOM], above[ROOM]; /* exponents; above: one more than the largest, or 0 */
+    uint8_t least[ROOM], above[ROOM];     /* exponents; above: one more than the largest, or 0 */
     uint16_t magnitude[ROOM], nans[ROOM]; /* magnitude as in work; groups of NaN */
     uint8_t scale[ROOM], base[ROOM];      /* base: the exponent of place 0 (fold_exact.h) */
 } columns;
@@ -23,11 +23,11 @@ typedef struct columns {
 typedef struct work {
     lanes_u16 tally[256];
     exact_counts exact;
-    uint64_t rows, across, pitch; /* groups of a row, and from row to row */
-    uint64_t counts[ROOM];        /* of each magnitude */
+    uint64_t rows, across, pitch;         /* groups of a row, and from row to row */
+    uint64_t counts[ROOM];                /* of each magnitude */
     uint8_t exponents[ROOM], codes[ROOM]; /* codes: the largest magnitude's */
-    uint8_t places[ROOM];      /* the exponent where the group counts; then its place */
-    uint8_t table_rows[ROOM];  /* of fold_costs.table */
+    uint8_t places[ROOM];                 /* the exponent where the group counts; then its place */
+    uint8_t table_rows[ROOM];             /* of fold_costs.table */
     uint16_t magnitudes[ROOM]; /* one more than fold_exact.h's number; 0 where it does not count */
     columns columns;
 } work;
@@ -87,11 +87,11 @@ static inline void vector_join(vector *v, const vector *with)
 #define VECTOR_ORDER(type, step)                                                                   \
     ((type){0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15} ^ (step))
 #define VECTOR_SPREAD(v, step)                                                                     \
-    vector_join(&(v), &(const vector){                                                             \
-                          __builtin_shuffle((v).least, VECTOR_ORDER(vector_u8, step)),             \
-                          __builtin_shuffle((v).above, VECTOR_ORDER(vector_u8, step)),             \
-                          __builtin_shuffle((v).magnitude, VECTOR_ORDER(vector_u16, step)),        \
-                          __builtin_shuffle((v).nans, VECTOR_ORDER(vector_u16, step))})
+    vector_join(&(v),                                                                              \
+                &(const vector){__builtin_shuffle((v).least, VECTOR_ORDER(vector_u8, step)),       \
+                                __builtin_shuffle((v).above, VECTOR_ORDER(vector_u8, step)),       \
+                                __builtin_shuffle((v).magnitude, VECTOR_ORDER(vector_u16, step)),  \
+                                __builtin_shuffle((v).nans, VECTOR_ORDER(vector_u16, step))})
 
 static inline void vector_of_columns(const work *w, uint64_t first, vector *v)
 {
@@ -149,8 +149,9 @@ static inline span block_at(const work *w, uint64_t first, uint64_t groups)
 {
     const columns *c = &w->columns;
 
-    return (span){first, groups, c->nans[first], c->least[first], c->above[first],
-                  c->magnitude[first] - 1, c->scale[first]};
+    return (span){first,           groups,          c->nans[first],
+                  c->least[first], c->above[first], c->magnitude[first] - 1,
+                  c->scale[first]};
 }
 
 static inline bool is_wide(const span *b)
@@ -174,7 +175,7 @@ static void place_groups(work *w)
             const vector_u8 in = ~VECTOR_GREATER(vector_u8, ~e, ~most);
             const vector_u8 row = VECTOR_GREATER(vector_u8, in, least) - zero;
             const vector_u8 not = (vector_u8)(known == NOT_COUNTED);
-            const vector_u8 place = (not & (PLACES - 1)) | (~not & (e - base));
+            const vector_u8 place = (not &(PLACES - 1)) | (~not &(e - base));
             memcpy(w->table_rows + at, &row, sizeof row);
             memcpy(w->places + at, &place, sizeof place);
         }

@@ -14,7 +14,8 @@ const fold_lanes *fold_lanes_at(size_t index)
         found[len++] = &fold_lanes_avx2;
     }
     if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512cd") &&
-        __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl")) {
+        __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
+        __builtin_cpu_supports("avx512vl")) {
         found[len++] = &fold_lanes_avx512;
     }
 #endif

@@ -204,8 +204,7 @@ static float requantise_block(const requantise_tile *t, uint64_t row, uint64_t c
         for (uint64_t c = col; c < col_end; c += p.cols) {
             p = piece_at(t, r, c, row_end, col_end);
             const uint64_t end = c + p.cols;
-            const piece next =
-                end < col_end ? piece_at(t, r, end, row_end, col_end) : (piece){0};
+            const piece next = end < col_end ? piece_at(t, r, end, row_end, col_end) : (piece){0};
             if (shift_pieces(t, &p, &next, to, &block)) {
                 p.cols += next.cols;
             } else if (is_good(p.scale)) {

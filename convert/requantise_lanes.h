@@ -1,6 +1,7 @@
-/* requantise_lanes.h - codes of one old scale under a new one, in fold_lanes.h's text, and what that
- * costs: between powers of two by whole numbers, of many codes by a table, else each by itself. The
- * figures are the same whatever the instruction set: whole numbers, or floats added in one order.
+/* requantise_lanes.h - codes of one old scale under a new one, in fold_lanes.h's text, and what
+ * that costs: between powers of two by whole numbers, of many codes by a table, else each by
+ * itself. The figures are the same whatever the instruction set: whole numbers, or floats added in
+ * one order.
  */
 #include "convert/requantise_tile.h"
 
@@ -113,18 +114,18 @@ static inline uint8_t shift_small(unsigned m, int k, shift_sums *sums)
 #if defined(__AVX512BW__)
 typedef __m512i wide;
 enum { WIDE_ROWS = 2 };
-#define WIDE(name)            _mm512_##name
-#define WIDE_BITS(name)       WIDE(name##_si512)
-#define WIDE_EQUAL(a, b)      _mm512_movm_epi8(_mm512_cmpeq_epi8_mask(a, b))
-#define WIDE_MASK(v)          _mm512_movepi8_mask(v)
-#define WIDE_TWICE(bytes)     _mm512_broadcast_i32x4(bytes)
+#define WIDE(name)        _mm512_##name
+#define WIDE_BITS(name)   WIDE(name##_si512)
+#define WIDE_EQUAL(a, b)  _mm512_movm_epi8(_mm512_cmpeq_epi8_mask(a, b))
+#define WIDE_MASK(v)      _mm512_movepi8_mask(v)
+#define WIDE_TWICE(bytes) _mm512_broadcast_i32x4(bytes)
 
 /* `second` may be NULL: zeros. */
 static inline wide wide_load(const uint8_t *first, const uint8_t *second)
 {
     const __m256i low = _mm256_loadu_si256((const __m256i *)first);
-    const __m256i high = second != NULL ? _mm256_loadu_si256((const __m256i *)second)
-                                        : _mm256_setzero_si256();
+    const __m256i high =
+        second != NULL ? _mm256_loadu_si256((const __m256i *)second) : _mm256_setzero_si256();
 
     return _mm512_inserti64x4(_mm512_castsi256_si512(low), high, 1);
 }
@@ -144,11 +145,11 @@ static inline void wide_store(wide v, uint8_t *first, uint8_t *second)
 #else
 typedef __m256i wide;
 enum { WIDE_ROWS = 1 };
-#define WIDE(name)            _mm256_##name
-#define WIDE_BITS(name)       WIDE(name##_si256)
-#define WIDE_EQUAL(a, b)      _mm256_cmpeq_epi8(a, b)
-#define WIDE_MASK(v)          (uint32_t)_mm256_movemask_epi8(v)
-#define WIDE_TWICE(bytes)     _mm256_broadcastsi128_si256(bytes)
+#define WIDE(name)        _mm256_##name
+#define WIDE_BITS(name)   WIDE(name##_si256)
+#define WIDE_EQUAL(a, b)  _mm256_cmpeq_epi8(a, b)
+#define WIDE_MASK(v)      (uint32_t) _mm256_movemask_epi8(v)
+#define WIDE_TWICE(bytes) _mm256_broadcastsi128_si256(bytes)
 
 static inline wide wide_load(const uint8_t *first, const uint8_t *second)
 {
@@ -192,10 +193,9 @@ static inline void add_squares(wide m, wide is_nan, shift_squares *sums)
     const wide exponent = WIDE_BITS(and)(WIDE(srli_epi16)(m, 3), WIDE(set1_epi8)(15));
     /* 8 or more, then the bits below: m, or what is left of it by whole eights and 8 more */
     const wide bits = WIDE_BITS(and)(m, WIDE(set1_epi8)(7));
-    const wide root = WIDE_BITS(or)(bits, WIDE(min_epu8)(WIDE(subs_epu8)(m, bits),
-                                                         WIDE(set1_epi8)(8)));
-    const wide square =
-        WIDE_BITS(andnot)(is_nan, WIDE(shuffle_epi8)(wide_table(roots), root));
+    const wide root =
+        WIDE_BITS(or)(bits, WIDE(min_epu8)(WIDE(subs_epu8)(m, bits), WIDE(set1_epi8)(8)));
+    const wide square = WIDE_BITS(andnot)(is_nan, WIDE(shuffle_epi8)(wide_table(roots), root));
 
     for (int i = 0; i < 4; i++) {
         const wide times = WIDE(shuffle_epi8)(wide_table(fours[i]), exponent);

@@ -16,11 +16,12 @@
 
 static fold_costs costs;
 
-/* rows, cols, block rows, block cols, exponents: from, count; one group in n is zero, one NaN */
+/* rows, cols, block rows, block cols, exponents: from, count; one group in n is zero, one NaN;
+ * exponents' rise from row to row */
 static const struct {
     uint64_t rows, cols;
     uint32_t block_rows, block_cols;
-    unsigned from, exponents, zeros, nans;
+    unsigned from, exponents, zeros, nans, rise;
 } shapes[] = {
     {128, 128, 128, 128, 110, 10, 0, 0}, {128, 512, 128, 128, 110, 15, 3, 0},
     {300, 416, 128, 128, 100, 30, 5, 0}, {33, 96, 32, 32, 110, 20, 2, 0},
@@ -28,6 +29,7 @@ static const struct {
     {129, 160, 128, 128, 0, 255, 2, 0},  {130, 128, 128, 128, 240, 15, 2, 0},
     {64, 256, 32, 32, 110, 12, 2, 9},    {5, 288, 1, 128, 0, 60, 3, 7},
     {256, 96, 128, 128, 120, 1, 1, 0},   {64, 64, 32, 32, 0, 8, 0, 0},
+    {70, 544, 1, 128, 0, 9, 4, 0, 3},    {250, 96, 1, 128, 2, 3, 0, 0, 1},
 };
 
 typedef struct matrix {
@@ -67,7 +69,8 @@ static void fill(matrix *m, int shape)
     }
     for (uint64_t i = 0; i < rows * groups; i++) {
         uint8_t *scale = &m->scales[i / groups * t->scales_stride + i % groups];
-        *scale = (uint8_t)(shapes[shape].from + random_below(&random, shapes[shape].exponents));
+        *scale = (uint8_t)(shapes[shape].from + shapes[shape].rise * (i / groups) +
+                           random_below(&random, shapes[shape].exponents));
         if (shapes[shape].zeros > 0 && random_below(&random, shapes[shape].zeros) == 0) {
             memset(&m->codes[i / groups * t->codes_stride + i % groups * 16],
                    random_below(&random, 2) == 0 ? 0x80 : 0, 16);
