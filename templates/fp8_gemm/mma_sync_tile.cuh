@@ -20,7 +20,8 @@ struct Config {
     int a_gran_k, b_gran_mn, b_gran_k;
     bool a_ue8m0, a_packed, b_ue8m0, b_packed; // scales
     bool out_f32, accumulate;
-    int align; // bytes that operands and rows are multiples of
+    int align;      // bytes that operands and rows are multiples of
+    int layout = 0; // GroupLayout of a grouped product (device/expert_tiles.cuh)
 };
 
 template <Config C> struct Tile {

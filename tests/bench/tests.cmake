@@ -22,9 +22,11 @@ foreach(part corners shapes schedules) # hours each
 endforeach()
 hone_test(bench accuracy LABELS unit release-only LINK hone_bench hone_core SOURCES bench/prove_fixture.c bench/corner.c TIMEOUT 900)
 hone_test(bench prove_wgmma_fp4 LABELS unit release-only LINK hone_bench hone_core SOURCES bench/prove_fixture.c bench/corner.c TIMEOUT 900)
-# Groups of rows on Hopper.
-hone_test(bench prove_moe LABELS unit release-only LINK hone_bench hone_core SOURCES bench/prove_fixture.c TIMEOUT 900)
-foreach(suite prove prove_threads prove_wgmma prove_wgmma_fp4 prove_moe prove_block_scale estimate kv_roof quant_roof corner accuracy)
+# Groups of rows: on Hopper, and by mma.sync.
+foreach(suite prove_moe prove_moe_sync)
+  hone_test(bench ${suite} LABELS unit release-only LINK hone_bench hone_core SOURCES bench/prove_fixture.c TIMEOUT 900)
+endforeach()
+foreach(suite prove prove_threads prove_wgmma prove_wgmma_fp4 prove_moe prove_moe_sync prove_block_scale estimate kv_roof quant_roof corner accuracy)
   add_dependencies(test_bench_${suite} hone_emu hone-worker)
 endforeach()
 add_dependencies(test_bench_sass hone-worker)

@@ -10,6 +10,7 @@
 #define GEMM_CU       "fp8_gemm/mma_sync.cu"
 #define GEMM_MULTIPLY "fp8_gemm/mma_sync_multiply.cuh"
 #define GEMM_PARTS    "fp8_gemm/mma_sync_parts.cuh"
+#define GEMM_PIPELINE "fp8_gemm/mma_sync_pipeline.cuh"
 #define GEMM_TILE                                                                                  \
     "swap=0 block_m=32 block_n=48 block_k=128 warps_m=2 warps_n=2 warps_k=1 split_k=1 stages=2 "   \
     "promote=32 raster=1 residency=1"
@@ -65,9 +66,9 @@ const mutant mutants[] = {
     {"K tail unmasked", GEMM, "device/tile_copy.cuh",
      "const i32 present = row < rows ? k - at : 0;", "const i32 present = row < rows ? 16 : 0;",
      GEMM_TAIL, GEMM_TILE, "the tail of K is the next row's beginning"},
-    {"N tail unmasked", GEMM, "device/output.cuh", "if (kept && c < n) {", "if (kept) {",
-     GEMM_TAIL, GEMM_TILE, "a tile wider than what is left of N writes into the next row"},
-    {"last K block dropped", GEMM, GEMM_CU, "block < line.blocks; block++",
+    {"N tail unmasked", GEMM, "device/output.cuh", "if (kept && c < n) {", "if (kept) {", GEMM_TAIL,
+     GEMM_TILE, "a tile wider than what is left of N writes into the next row"},
+    {"last K block dropped", GEMM, GEMM_PIPELINE, "block < line.blocks; block++",
      "block < line.blocks - 1; block++", GEMM_TAIL, GEMM_TILE,
      "a pipeline that is drained one block early"},
     {"scale of the next group", GEMM, "device/scale_tile.cuh",
@@ -77,8 +78,8 @@ const mutant mutants[] = {
     {"promotion past the scale group", GEMM, GEMM_MULTIPLY,
      "interval * C.promote / kRowGroup * kRowLines", "0", GEMM_ROWS, GEMM_TILE,
      "a K tile wider than the group: all of it takes the first group's scale"},
-    {"missing __syncthreads", GEMM, GEMM_CU, "__syncthreads(); //", "//", GEMM_ROWS, GEMM_TILE,
-     "a warp reads what another has not yet copied"},
+    {"missing __syncthreads", GEMM, GEMM_PIPELINE, "__syncthreads(); //", "//", GEMM_ROWS,
+     GEMM_TILE, "a warp reads what another has not yet copied"},
     {"half of the output unwritten", GEMM, "device/output.cuh", "i < TilesM * 2; i++",
      "i < TilesM * 2; i += 2", GEMM_ROWS, GEMM_TILE,
      "passes where an earlier candidate filled the rest"},
@@ -115,9 +116,10 @@ const mutant mutants[] = {
      GEMM_LONG, GEMM_SHARED, "warps that share K and take the same part of it"},
     {"turned tile stored straight", GEMM, "device/output.cuh", "lane % 4 * 2 + odd;",
      "lane % 4 * 2;", GEMM_LONG, GEMM_SWAPPED, "both lanes of a pair write one row"},
-    {"M tail of a turned tile unmasked", GEMM, "device/output.cuh", "if (c < n && row_kept(rows, r)) {",
-     "if (c < n) {", GEMM_LONG, GEMM_SWAPPED, "a tile of eight rows of which one exists"},
-    {"scale of sixteen rows taken by eight", GEMM, GEMM_CU, "row + lane / 4 : row / 16",
+    {"M tail of a turned tile unmasked", GEMM, "device/output.cuh",
+     "if (c < n && row_kept(rows, r)) {", "if (c < n) {", GEMM_LONG, GEMM_SWAPPED,
+     "a tile of eight rows of which one exists"},
+    {"scale of sixteen rows taken by eight", GEMM, GEMM_PIPELINE, "row + lane / 4 : row / 16",
      "row + lane / 4 : row / 8", GEMM_LONG, GEMM_SWAPPED,
      "a line of B's scales is another number of rows when B's rows are the instruction's"},
     {"floor instead of ceiling", ACT, "device/quantise.cuh", "bits + 0x1fffffu", "bits", ACT_POW2,
