@@ -46,7 +46,7 @@ typedef struct machine_profile {
 } machine_profile;
 void machine_profile_free(machine_profile *p);
 
-/* Global memory that a launch wrote, by address. */
+/* Global memory that a launch wrote, by address; its list counts against the memory's budget. */
 typedef struct machine_range {
     uint64_t begin, end;
 } machine_range;
@@ -54,6 +54,7 @@ typedef struct machine_writes {
     machine_range *ranges;
     size_t len, capacity;
 } machine_writes;
+void machine_writes_free(device_memory *m, machine_writes *w);
 
 typedef struct machine_launch {
     const ptx_kernel *kernel;

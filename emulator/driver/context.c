@@ -183,6 +183,7 @@ static CUresult reset_context(shim_context *c)
     }
     memory_set_budget(fresh, shim_budget());
     destroy_objects(c);
+    shim_forget_writes(c);
     memory_close(c->memory);
     c->memory = fresh;
     c->sticky = CUDA_SUCCESS;

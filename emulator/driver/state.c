@@ -228,8 +228,7 @@ CUresult shim_enter_aside(shim_context **out, bool arguments)
 
 void shim_forget_writes(shim_context *c)
 {
-    free(c->written.ranges);
-    c->written = (machine_writes){.len = 0};
+    machine_writes_free(c->memory, &c->written);
 }
 
 CUresult shim_enter(shim_context **out, bool arguments)

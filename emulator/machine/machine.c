@@ -80,6 +80,10 @@ static hone_status gather(run_state *run, hone_emu_counters *out, hone_error *er
 {
     const machine_launch *l = run->launch;
 
+    race_written(run);
+    if (run->out_of_memory) {
+        return status_set(error, HONE_NO_MEMORY, run->kernel->name, 0, "what the launch wrote");
+    }
     counters_gather(run, out);
     if (l->estimate != NULL) {
         counters_estimate(run, out, l->estimate);

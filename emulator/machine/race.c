@@ -65,10 +65,10 @@ static void forget(race_state *s)
         if (p->write != NULL && p->shift == 2) { /* lanes are not looked at where nobody was */
             race_page_level(p, 0, 0);
         } else {
-            race_page_free(p);
+            race_page_free(s->book, p);
         }
     }
-    race_words_clear(&s->words);
+    race_words_clear(s->book, &s->words);
     s->agents_len = 0;
 }
 
@@ -146,7 +146,7 @@ void race_close(cluster *c)
         }
     }
     for (uint32_t n = 0; s->shared != NULL && n < s->ctas_len * s->shared_pages; n++) {
-        race_page_free(&s->shared[n]);
+        race_page_free(s->book, &s->shared[n]);
     }
     free(s->shared);
     free(s->warps);
@@ -164,14 +164,13 @@ void race_end(run_state *run)
     if (b == NULL) {
         return;
     }
-    race_before_collect(run);
     race_page_forget_global(b);
-    memory_discharge(run->launch->memory, b->charged);
-    race_words_clear(&b->words);
+    race_words_clear(b, &b->words);
     free(b->records);
     free(b->sets);
     free(b->members);
     free(b->linear);
+    memory_discharge(b->memory, b->charged);
     free(b);
     run->races = NULL;
 }

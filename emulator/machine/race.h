@@ -26,7 +26,9 @@ typedef enum race_access { RACE_READ, RACE_WRITE, RACE_ATOMIC, RACE_READ_TOGETHE
 hone_status race_open(cluster *c, hone_error *error);
 void race_begin(cluster *c);
 void race_close(cluster *c);
-/* The launch ends, after its clusters. */
+/* The launch ends, after its clusters: what it wrote goes where the launch wants it. The run is
+ * marked when the memory's budget has no room for that. */
+void race_written(run_state *run);
 void race_end(run_state *run);
 
 /* A warp's own access of `bytes` a lane. `at` are offsets in `owner`'s shared memory, or global

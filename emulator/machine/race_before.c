@@ -15,9 +15,11 @@ static bool add_range(run_state *run, machine_writes *w, uint64_t begin, uint64_
         return true;
     }
     if (w->len == w->capacity) {
-        size_t more = w->capacity * 2 + 64;
-        machine_range *bigger = realloc(w->ranges, more * sizeof *bigger);
+        size_t more = w->capacity * 2 + 64, added = (more - w->capacity) * sizeof *w->ranges;
+        bool good = memory_charge(run->launch->memory, added, NULL) == HONE_OK;
+        machine_range *bigger = good ? realloc(w->ranges, more * sizeof *bigger) : NULL;
         if (bigger == NULL) {
+            memory_discharge(run->launch->memory, good ? added : 0);
             race_out_of_memory(run);
             return false;
         }
@@ -89,10 +91,10 @@ static int by_begin(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-void race_before_collect(run_state *run)
+void race_written(run_state *run)
 {
-    machine_writes *out = run->launch->written;
-    const race_chunks *t = &run->races->global;
+    machine_writes *out = run->races != NULL ? run->launch->written : NULL;
+    const race_chunks *t = out != NULL ? &run->races->global : NULL;
 
     for (uint32_t n = 0; out != NULL && n < t->capacity; n++) {
         race_chunk *c = t->chunks[n];
@@ -106,6 +108,13 @@ void race_before_collect(run_state *run)
     if (out != NULL && out->len > 1) {
         qsort(out->ranges, out->len, sizeof *out->ranges, by_begin);
     }
+}
+
+void machine_writes_free(device_memory *m, machine_writes *w)
+{
+    memory_discharge(m, w->capacity * sizeof *w->ranges);
+    free(w->ranges);
+    *w = (machine_writes){.len = 0};
 }
 
 /* ---- In the launch behind it --------------------------------------------------------------- */

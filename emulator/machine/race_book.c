@@ -6,27 +6,39 @@
 #include <string.h>
 
 /* Records between two sweeps: as many as units of shadow memory that one goes through, by four, so
- * that it costs a record little whatever has been touched; at most 80 MiB of them. */
+ * that it costs a record little whatever has been touched; at most 80 MiB of them. Fewer where the
+ * memory's budget has no room for a longer list. */
 enum { FIRST_LIMIT = 1 << 16, UNITS_A_RECORD = 4, PATIENCE_MOST = 1 << 22 };
 
-static void *grow(run_state *run, void *list, uint32_t len, uint32_t *capacity, size_t size)
+static void *grow(race_book *b, run_state *run, void *list, uint32_t len, uint32_t *capacity,
+                  size_t size)
 {
     if (len < *capacity) {
         return list;
     }
-    uint32_t more = len * 2 + 1024;
+    uint32_t more = len + len / 2 + 1024;
+    if (!race_may_charge(b, more * size)) { /* a sweep before the next access makes room */
+        b->limit = b->limit < len ? b->limit : len;
+        more = len + 1024;
+        if (!race_charge(b, run, more * size)) {
+            return NULL;
+        }
+    }
     void *bigger = realloc(list, more * size);
     if (bigger == NULL) {
+        race_discharge(b, more * size);
         race_out_of_memory(run);
         return NULL;
     }
+    race_discharge(b, *capacity * size);
     *capacity = more;
     return bigger;
 }
 
 uint32_t race_book_record(race_book *b, run_state *run, const race_record *r)
 {
-    race_record *list = grow(run, b->records, b->records_len, &b->records_capacity, sizeof *list);
+    race_record *list =
+        grow(b, run, b->records, b->records_len, &b->records_capacity, sizeof *list);
 
     if (list == NULL) {
         return 0;
@@ -45,9 +57,11 @@ race_book *race_book_open(run_state *run)
         race_out_of_memory(run);
         return NULL;
     }
+    b->memory = run->launch->memory;
     b->limit = FIRST_LIMIT;
     b->records_len = b->sets_len = 1; /* number 0 is nobody */
     if (race_book_record(b, run, &previous) != RACE_PREVIOUS) {
+        memory_discharge(b->memory, b->charged);
         free(b);
         return NULL;
     }
@@ -56,7 +70,7 @@ race_book *race_book_open(run_state *run)
 
 static bool push_member(race_book *b, run_state *run, uint32_t record)
 {
-    uint32_t *list = grow(run, b->members, b->members_len, &b->members_capacity, sizeof *list);
+    uint32_t *list = grow(b, run, b->members, b->members_len, &b->members_capacity, sizeof *list);
 
     if (list == NULL) {
         return false;
@@ -68,7 +82,7 @@ static bool push_member(race_book *b, run_state *run, uint32_t record)
 
 static uint32_t close_set(race_book *b, run_state *run, uint32_t first)
 {
-    race_set *list = grow(run, b->sets, b->sets_len, &b->sets_capacity, sizeof *list);
+    race_set *list = grow(b, run, b->sets, b->sets_len, &b->sets_capacity, sizeof *list);
 
     if (list == NULL) {
         return 0;
@@ -214,10 +228,22 @@ static uint32_t next_limit(const race_book *b, uint64_t units)
     return (uint32_t)(limit > FIRST_LIMIT ? limit : FIRST_LIMIT);
 }
 
+static uint64_t bytes_of_lists(const race_book *b)
+{
+    return (uint64_t)b->records_capacity * sizeof *b->records +
+           (uint64_t)b->sets_capacity * sizeof *b->sets +
+           (uint64_t)b->members_capacity * sizeof *b->members;
+}
+
 static void collect(race_book *b, run_state *run)
 {
     sweep s = {.b = b, .run = run, .old = *b};
+    uint64_t numbers =
+        (uint64_t)b->records_len * sizeof *s.records + (uint64_t)b->sets_len * sizeof *s.sets;
 
+    if (!race_charge(b, run, numbers)) {
+        return;
+    }
     s.records = calloc(b->records_len, sizeof *s.records);
     s.sets = calloc(b->sets_len, sizeof *s.sets);
     if (s.records == NULL || s.sets == NULL) {
@@ -236,9 +262,11 @@ static void collect(race_book *b, run_state *run)
         free(s.old.records);
         free(s.old.sets);
         free(s.old.members);
+        race_discharge(b, bytes_of_lists(&s.old));
     }
     free(s.records);
     free(s.sets);
+    race_discharge(b, numbers);
 }
 
 /* Asked before every access: what a sweep needs is not made before there is one. */
@@ -264,11 +292,20 @@ static uint32_t place_of(const race_words *t, uint64_t key)
     return at;
 }
 
+/* Of a table, with a clock for each place that may be taken. */
+static uint64_t bytes_of_words(uint32_t capacity)
+{
+    return (uint64_t)capacity * (sizeof(uint64_t) + sizeof(race_clock *) + sizeof(race_clock) / 2);
+}
+
 static bool more_words(race_words *t, run_state *run)
 {
     race_words old = *t;
     uint32_t capacity = old.capacity != 0 ? old.capacity * 2 : 64;
 
+    if (!race_charge(run->races, run, bytes_of_words(capacity))) {
+        return false;
+    }
     *t = (race_words){.capacity = capacity, .len = old.len};
     t->keys = calloc(capacity, sizeof *t->keys);
     t->clocks = calloc(capacity, sizeof(race_clock *));
@@ -276,6 +313,7 @@ static bool more_words(race_words *t, run_state *run)
         free(t->keys);
         free(t->clocks);
         *t = old;
+        race_discharge(run->races, bytes_of_words(capacity));
         race_out_of_memory(run);
         return false;
     }
@@ -288,6 +326,7 @@ static bool more_words(race_words *t, run_state *run)
     }
     free(old.keys);
     free(old.clocks);
+    race_discharge(run->races, bytes_of_words(old.capacity));
     return true;
 }
 
@@ -302,12 +341,13 @@ race_clock **race_words_at(race_words *t, run_state *run, uint64_t key)
     return &t->clocks[at];
 }
 
-void race_words_clear(race_words *t)
+void race_words_clear(race_book *b, race_words *t)
 {
     for (uint32_t n = 0; n < t->capacity; n++) {
         race_clock_free(&t->clocks[n]);
     }
     free(t->keys);
     free(t->clocks);
+    race_discharge(b, bytes_of_words(t->capacity));
     *t = (race_words){0};
 }

@@ -12,15 +12,26 @@ void race_out_of_memory(run_state *run)
     run->faulted = run->out_of_memory = true;
 }
 
+static uint64_t bytes_of_block(uint32_t len)
+{
+    return sizeof(race_block) + 2 * (uint64_t)len * sizeof(uint32_t);
+}
+
 static race_block *new_block(run_state *run, uint32_t number, uint32_t agents)
 {
     uint32_t len = (agents + ROUND - 1) / ROUND * ROUND;
-    race_block *b = calloc(1, sizeof *b + 2 * (size_t)len * sizeof b->times[0]);
+    race_block *b = NULL;
 
+    if (!race_charge(run->races, run, bytes_of_block(len))) {
+        return NULL;
+    }
+    b = calloc(1, bytes_of_block(len));
     if (b == NULL) {
+        race_discharge(run->races, bytes_of_block(len));
         race_out_of_memory(run);
         return NULL;
     }
+    b->book = run->races;
     b->refs = 1;
     b->cluster = number;
     b->len = len;
@@ -30,6 +41,7 @@ static race_block *new_block(run_state *run, uint32_t number, uint32_t agents)
 static void drop_block(race_block *b)
 {
     if (b != NULL && --b->refs == 0) {
+        race_discharge(b->book, bytes_of_block(b->len));
         free(b);
     }
 }
@@ -102,9 +114,12 @@ static bool insert_block(run_state *run, race_clock *c, uint32_t at, race_block 
     }
     if (c->len == c->capacity) {
         uint32_t more = c->capacity * 2 + 1;
-        race_block **bigger = realloc(c->blocks, more * sizeof(race_block *));
+        uint64_t added = (more - c->capacity) * sizeof(race_block *);
+        bool good = race_charge(run->races, run, added);
+        race_block **bigger = good ? realloc(c->blocks, more * sizeof(race_block *)) : NULL;
         if (bigger == NULL) {
             race_out_of_memory(run);
+            race_discharge(run->races, good ? added : 0);
             drop_block(b);
             return false;
         }
@@ -167,6 +182,9 @@ const race_block *race_clock_find(const race_clock *c, uint32_t number)
 
 void race_clock_clear(race_clock *c)
 {
+    if (c->len > 0) { /* as it is where there is a list */
+        race_discharge(c->blocks[0]->book, c->capacity * sizeof(race_block *));
+    }
     for (uint32_t n = 0; n < c->len; n++) {
         drop_block(c->blocks[n]);
     }

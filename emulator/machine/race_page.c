@@ -103,6 +103,27 @@ bool race_page_flat(race_page *p)
     return p->flat;
 }
 
+/* The states of so many units, and their lanes. */
+static uint64_t bytes_of_units(uint32_t units)
+{
+    return (uint64_t)units * (2 * sizeof(uint32_t) + 2);
+}
+
+static uint32_t *new_units(run_state *run, uint32_t units)
+{
+    uint32_t *made = NULL;
+
+    if (!race_charge(run->races, run, bytes_of_units(units))) {
+        return NULL;
+    }
+    made = calloc(1, bytes_of_units(units));
+    if (made == NULL) {
+        race_discharge(run->races, bytes_of_units(units));
+        race_out_of_memory(run);
+    }
+    return made;
+}
+
 /* Of shared memory. */
 bool race_page_ready(run_state *run, race_page *p)
 {
@@ -113,27 +134,15 @@ bool race_page_ready(run_state *run, race_page *p)
     }
     p->shift = 2;
     p->own = true;
-    p->write = calloc(units, 2 * sizeof *p->write + 2);
+    p->write = new_units(run, units);
     if (p->write == NULL) {
         *p = (race_page){.shift = 2};
-        race_out_of_memory(run);
         return false;
     }
     p->read = p->write + units;
     p->writer = (uint8_t *)(p->read + units);
     p->reader = p->writer + units;
     race_page_level(p, 0, 0);
-    return true;
-}
-
-/* Pages of global memory count as what they are of: until the launch has ended. */
-static bool charge(run_state *run, uint64_t bytes)
-{
-    if (memory_charge(run->launch->memory, bytes, NULL) != HONE_OK) {
-        race_out_of_memory(run);
-        return false;
-    }
-    run->races->charged += bytes;
     return true;
 }
 
@@ -145,13 +154,9 @@ bool race_page_refine(run_state *run, race_page *p, uint8_t shift)
     if (shift >= p->shift) {
         return true;
     }
-    if (p->writer == NULL && !charge(run, units * 2 * sizeof *finer.write)) {
-        return false;
-    }
     race_page_spread(p);
-    finer.write = calloc(units, 2 * sizeof *finer.write + 2);
+    finer.write = new_units(run, units);
     if (finer.write == NULL) {
-        race_out_of_memory(run);
         return false;
     }
     finer.read = finer.write + units;
@@ -165,14 +170,15 @@ bool race_page_refine(run_state *run, race_page *p, uint8_t shift)
             finer.reader[n] = p->reader[n >> by];
         }
     }
-    race_page_free(p);
+    race_page_free(run->races, p);
     *p = finer;
     return true;
 }
 
-void race_page_free(race_page *p)
+void race_page_free(race_book *b, race_page *p)
 {
     if (p->own) {
+        race_discharge(b, bytes_of_units(RACE_PAGE >> p->shift));
         free(p->write);
     }
     *p = (race_page){.shift = 2};
@@ -219,9 +225,14 @@ static bool more_chunks(race_chunks *t, run_state *run)
 
 static race_chunk *new_chunk(run_state *run)
 {
-    race_chunk *c = charge(run, sizeof *c) ? calloc(1, sizeof *c) : NULL;
+    race_chunk *c = NULL;
 
+    if (!race_charge(run->races, run, sizeof *c)) {
+        return NULL;
+    }
+    c = calloc(1, sizeof *c);
     if (c == NULL) {
+        race_discharge(run->races, sizeof *c);
         race_out_of_memory(run);
         return NULL;
     }
@@ -268,8 +279,9 @@ void race_page_forget_global(race_book *b)
     for (uint32_t n = 0; n < b->global.capacity; n++) {
         race_chunk *c = b->global.chunks[n];
         for (uint32_t k = 0; c != NULL && k < RACE_CHUNK / RACE_PAGE; k++) {
-            race_page_free(&c->pages[k]);
+            race_page_free(b, &c->pages[k]);
         }
+        race_discharge(b, c != NULL ? sizeof *c : 0);
         free(c);
     }
     free(b->global.keys);

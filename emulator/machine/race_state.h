@@ -30,6 +30,7 @@ enum {
 /* What is known about the agents of one cluster. Shared between clocks while refs > 1; then never
  * changed. */
 typedef struct race_block {
+    race_book *book;             /* which it counts in */
     uint32_t refs, cluster, len; /* len: agents that there is room for */
     uint32_t times[];            /* len known times, then len times known to be fenced */
 } race_block;
@@ -128,7 +129,8 @@ struct race_book {
     } moves[RACE_MOVES];
     race_state *states;
     race_chunks global;
-    uint64_t charged; /* bytes of its pages, against the budget of the device's memory */
+    device_memory *memory;
+    uint64_t charged, spare; /* bytes against the memory's budget; of them, not in use */
     race_words words;
     uint64_t *linear; /* CTA of each cluster's each rank */
     uint32_t clusters, linear_capacity;
@@ -213,16 +215,21 @@ bool race_warp_know(race_state *s, race_warp *w, uint32_t agent, uint32_t time);
 uint32_t race_agent_new(race_state *s, race_agent_kind kind, uint32_t index);
 void race_out_of_memory(run_state *run);
 
+/* race_budget.c: bytes that the detector takes, of the budget of the device's memory. False, and
+ * the run marked, past it; race_may_charge marks nothing. */
+bool race_charge(race_book *b, run_state *run, uint64_t bytes);
+bool race_may_charge(race_book *b, uint64_t bytes);
+void race_discharge(race_book *b, uint64_t bytes);
+
 /* race_book.c */
 race_book *race_book_open(run_state *run);
 uint32_t race_book_record(race_book *b, run_state *run, const race_record *r);
 uint32_t race_book_add(race_visit *v, uint32_t old);
 bool race_book_room(race_book *b, run_state *run);
 race_clock **race_words_at(race_words *t, run_state *run, uint64_t key);
-void race_words_clear(race_words *t);
+void race_words_clear(race_book *b, race_words *t);
 
 /* race_before.c */
-void race_before_collect(run_state *run);
 bool race_before_mark(run_state *run, race_chunk *c, uint64_t base);
 
 /* race_page.c */
@@ -230,7 +237,7 @@ race_page *race_page_global(race_book *b, run_state *run, uint64_t address);
 void race_page_forget_global(race_book *b);
 bool race_page_ready(run_state *run, race_page *p);
 bool race_page_refine(run_state *run, race_page *p, uint8_t shift);
-void race_page_free(race_page *p);
+void race_page_free(race_book *b, race_page *p);
 /* Whether the page is flat, which is found out. */
 bool race_page_flat(race_page *p);
 /* All units in one state. */

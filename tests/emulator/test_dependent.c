@@ -90,7 +90,7 @@ START_TEST(reads_come_behind_the_wait)
         ck_assert_str_eq(b.fault.message, cases[_i].message);
         ck_assert_int_eq(b.fault.ptx_line, cases[_i].line);
     }
-    free(written.ranges);
+    machine_writes_free(b.launch.memory, &written);
     ptx_bench_close(&b);
 }
 END_TEST

@@ -326,6 +326,52 @@ START_TEST(a_launch_whose_race_checks_pass_the_budget_is_refused)
 }
 END_TEST
 
+/* One thread stores n words, `step` bytes apart, and is another from one to the next; then a second
+ * CTA stores to the first of them. */
+static const char records_ptx[] =
+    HEAD ".visible .entry records(.param .u64 out, .param .u32 n, .param .u32 step)\n{\n"
+         ".reg .b32 %r<6>; .reg .b64 %rd<4>; .reg .pred %p<2>;\n"
+         "ld.param.u64 %rd1, [out]; ld.param.u32 %r1, [n]; ld.param.u32 %r2, [step];\n"
+         "cvt.u64.u32 %rd2, %r2; mov.u32 %r3, %ctaid.x; setp.ne.u32 %p1, %r3, 0;\n"
+         "@%p1 bra E;\n"
+         "L: st.global.u32 [%rd1], %r1; add.u64 %rd1, %rd1, %rd2; bar.warp.sync 1;\n"
+         "sub.u32 %r1, %r1, 1; setp.ne.u32 %p1, %r1, 0; @%p1 bra L;\nret;\n"
+         "E: st.global.u32 [%rd1], %r1;\nret;\n}\n";
+static const struct {
+    const char *memory;
+    uint32_t step, ctas;
+    CUresult result;
+} records[] = {
+    {"64M", 16, 1, CUDA_SUCCESS},             /* 400,000 are in use: 8 MB, and a sweep's copy */
+    {"64M", 16, 2, CUDA_ERROR_LAUNCH_FAILED}, /* a race */
+    {"40M", 16, 1, CUDA_ERROR_OUT_OF_MEMORY}, /* their pages alone would fit */
+    {"40M", 16, 2, CUDA_ERROR_OUT_OF_MEMORY},
+    {"17M", 0, 1, CUDA_SUCCESS},             /* one is in use: there is room after each sweep, */
+    {"17M", 0, 2, CUDA_ERROR_LAUNCH_FAILED}, /* which forgets none that is */
+};
+
+/* Records of accesses count as well: the detector sweeps for room, and never goes on without. */
+START_TEST(records_of_the_race_checks_stay_within_the_budget)
+{
+    uint32_t n = 400000, step = records[_i].step;
+    void *params[] = {&out, &n, &step};
+    hone_emu_fault fault = {0};
+    setenv("HONE_EMU_MEMORY", records[_i].memory, 1);
+    shim_driver_start(&d, "h20");
+    CUfunction f = shim_driver_function(&d, records_ptx, "records");
+    SHIM_OK(&d, cuMemAlloc(&out, 8 << 20));
+    SHIM_GIVES(&d, records[_i].result,
+               cuLaunchKernel(f, records[_i].ctas, 1, 1, 1, 1, 1, 0, NULL, params, NULL));
+    if (records[_i].result == CUDA_ERROR_LAUNCH_FAILED) {
+        ck_assert_int_eq(d.emu->last_fault(0, &fault, NULL), HONE_OK);
+        ck_assert_str_eq(fault.kind, "race");
+        ck_assert_int_eq(fault.ptx_line, 13);
+    } else {
+        SHIM_OK(&d, cuMemAlloc(&out, 1)); /* no error that stays, and nothing kept */
+    }
+}
+END_TEST
+
 static const char *const no_sizes[] = {"x", "12Q", "-5", "0", "1G1", "99999999999G"};
 
 START_TEST(a_budget_that_is_no_size_is_refused_at_once)
@@ -357,6 +403,8 @@ int main(void)
     tcase_add_test(own, memory_past_the_budget_is_refused_and_what_is_freed_comes_back);
     tcase_add_test(own, a_launch_past_the_budget_is_refused_and_does_not_stick);
     tcase_add_test(own, a_launch_whose_race_checks_pass_the_budget_is_refused);
+    tcase_add_loop_test(own, records_of_the_race_checks_stay_within_the_budget, 0,
+                        (int)ARRAY_LEN(records));
     tcase_add_loop_test(own, a_budget_that_is_no_size_is_refused_at_once, 0,
                         (int)ARRAY_LEN(no_sizes));
     return suite_run_cases("emulator/shim_cluster", (TCase *[]){tests, own}, 2);
