@@ -122,7 +122,7 @@ VECTOR_INLINE void down_count(down_step *d, const tile *t, uint32_t first, uint3
     const __m512i top = _mm512_set4_epi32(0x0f0f0f0f, 0x0b0b0b0b, 0x07070707, 0x03030303);
     const __m512i unit = _mm512_set1_epi8((char)(127 - 2 * DOWN_PLACE + t->unit.fraction));
     const __m512i whole = _mm512_set1_epi8(DOWN_WHOLE);
-    const __m512i scale = _mm512_set1_epi32((254 + t->unit.fraction) << 23);
+    const __m512i scale = _mm512_set1_epi32((int32_t)((254 + (uint32_t)t->unit.fraction) << 23));
 
     for (uint32_t n = 0; n < DOWN_COLUMNS; n++) {
         const uint32_t *right = t->right->places[0] + 4 * n;
