@@ -13,10 +13,14 @@ extern const embedded_file probe_kernels[];
 /* Words of a case: fragments of a warp; tiles of a warpgroup and its accumulators. */
 enum { WARP_CASE = 320, GROUP_CASE = 64 * 8 + 8 * 8 + 512 };
 
-#define PROBE(name, file, cases, in, out, block, each, approximate, fill)                          \
+#define PROBE_OF(arch, name, file, cases, in, out, block, each, approximate, fill)                 \
     {                                                                                              \
-        name, "device/kernels/" file, name, cases, in, out, block, each, approximate, fill, NULL   \
+        name, "device/kernels/" file, name, cases, in, out, block, each, approximate, arch, fill,  \
+            NULL                                                                                   \
     }
+#define PROBE(...)        PROBE_OF(0, __VA_ARGS__)
+#define PROBE_GROUP(...)  PROBE_OF(90, __VA_ARGS__)
+#define PROBE_SCALED(...) PROBE_OF(120, __VA_ARGS__)
 
 /* As many cases as keep an answer's file below half a megabyte: it is to lie among the sources. */
 const probe probes[] = {
@@ -32,12 +36,26 @@ const probe probes[] = {
     PROBE("mma_mixed", "matrix.cu", 96, WARP_CASE, 128, 32, false, false, probe_fill_random),
     PROBE("mma_bf16", "matrix.cu", 96, WARP_CASE, 128, 32, false, false, probe_fill_bf16),
     PROBE("mma_f16", "matrix.cu", 96, WARP_CASE, 128, 32, false, false, probe_fill_f16),
-    PROBE("wgmma_e4m3", "matrix.cu", 32, GROUP_CASE, 512, 128, false, false, probe_fill_e4m3),
-    PROBE("wgmma_e5m2", "matrix.cu", 32, GROUP_CASE, 512, 128, false, false, probe_fill_e5m2),
-    PROBE("wgmma_bf16", "matrix.cu", 32, GROUP_CASE, 512, 128, false, false, probe_fill_bf16),
-    PROBE("wgmma_f16", "matrix.cu", 32, GROUP_CASE, 512, 128, false, false, probe_fill_f16),
-    {"boxes", "device/kernels/tensor_copy.cu", "tensor_box", 18, 10, 2048, 64, false, false,
+    PROBE_GROUP("wgmma_e4m3", "matrix.cu", 32, GROUP_CASE, 512, 128, false, false, probe_fill_e4m3),
+    PROBE_GROUP("wgmma_e5m2", "matrix.cu", 32, GROUP_CASE, 512, 128, false, false, probe_fill_e5m2),
+    PROBE_GROUP("wgmma_bf16", "matrix.cu", 32, GROUP_CASE, 512, 128, false, false, probe_fill_bf16),
+    PROBE_GROUP("wgmma_f16", "matrix.cu", 32, GROUP_CASE, 512, 128, false, false, probe_fill_f16),
+    {"boxes", "device/kernels/tensor_copy.cu", "tensor_box", 18, 10, 2048, 64, false, false, 0,
      probe_fill_boxes, probe_run_boxes},
+    {"narrow_boxes", "device/kernels/tensor_copy.cu", "tensor_box", 10, 10, 2048, 64, false, false,
+     0, probe_fill_narrow, probe_run_boxes},
+    {"wavefronts", "device/kernels/conflicts.cu", "wavefronts", 17, 2, 1, 1024, false, true, 0,
+     probe_fill_conflicts, probe_run_conflicts},
+    PROBE("warps_leave", "waits.cu", 15, 1, 12, 128, false, false, probe_fill_codes),
+    PROBE_GROUP("registers", "waits.cu", 4, 16, 384, 384, false, false, probe_fill_random),
+    PROBE_GROUP("stores_left", "waits.cu", 32, 64, 64, 32, false, false, probe_fill_random),
+    PROBE_GROUP("lanes_copy", "waits.cu", 8, 64, 66, 32, false, false, probe_fill_random),
+    PROBE_GROUP("wait_alone", "waits.cu", 4, 1, 2, 128, false, false, probe_fill_codes),
+    PROBE_GROUP("try_wait", "waits.cu", 4, 1, 5, 32, false, true, probe_fill_codes),
+    PROBE_SCALED("scales", "scales.cu", 16, 64, 128, 32, false, false, probe_fill_scales),
+    PROBE_SCALED("mma_scaled", "scales.cu", 96, WARP_CASE, 128, 32, false, false, probe_fill_e4m3),
+    PROBE_SCALED("mma_nvf4", "scales.cu", 96, WARP_CASE + 64, 128, 32, false, false,
+                 probe_fill_e2m1),
 };
 const size_t probes_len = ARRAY_LEN(probes);
 
@@ -109,6 +127,11 @@ static hone_status explain(const device *d, hone_status status, hone_error *erro
     return status;
 }
 
+bool probe_is_for(const probe *p, const device *d)
+{
+    return p->arch == 0 || p->arch == (int32_t)d->gpu.facts.arch;
+}
+
 hone_status probe_ask(const probe *p, const device *d, golden *out, hone_error *error)
 {
     hone_status status = HONE_OK;
@@ -118,6 +141,10 @@ hone_status probe_ask(const probe *p, const device *d, golden *out, hone_error *
     golden g = {0};
     const driver *v = d->driver;
 
+    if (!probe_is_for(p, d)) {
+        return status_set(error, HONE_UNSUPPORTED, p->name, 0, "asks about sm_%d alone",
+                          (int)p->arch);
+    }
     TRY(golden_make(p->name, p->cases, p->in_each, p->out_each, &g, error));
     snprintf(g.device, sizeof g.device, "%.63s", d->gpu.facts.name);
     p->fill(p, g.in);

@@ -15,6 +15,7 @@ struct probe {
     uint32_t block;                    /* threads of a CTA */
     bool thread_each;                  /* a case is a thread, not a CTA */
     bool approximate;                  /* no bits are promised: differences are told, not judged */
+    int32_t arch;                      /* that has what is asked about; 0: each that hone knows */
     void (*fill)(const probe *p, uint32_t *in);
     /* Other than one launch over all cases: tensor maps. NULL: the plain way. */
     hone_status (*run)(const probe *p, const device *d, CUfunction f, golden *g, hone_error *error);
@@ -27,6 +28,7 @@ const probe *probe_find(const char *name); /* NULL: there is none */
 /* Ask the device: compile the probe for its arch, fill its inputs, run it. HONE_UNSUPPORTED where
  * the arch lacks what is asked for. The caller frees *out. */
 hone_status probe_ask(const probe *p, const device *d, golden *out, hone_error *error);
+bool probe_is_for(const probe *p, const device *d);
 
 /* probe_inputs.c */
 void probe_fill_random(const probe *p, uint32_t *in);
@@ -36,10 +38,19 @@ void probe_fill_e4m3(const probe *p, uint32_t *in);    /* mma.sync: fragments a,
 void probe_fill_e5m2(const probe *p, uint32_t *in);
 void probe_fill_bf16(const probe *p, uint32_t *in);
 void probe_fill_f16(const probe *p, uint32_t *in);
+void probe_fill_e2m1(const probe *p, uint32_t *in); /* a, b, e4m3 scales of both, then fp32 c */
+/* Scales of the block-scaled mma, rows' and columns' by lane: in half of the cases each row's byte
+ * is another power of two and the columns' are one, in the other half the other way round. */
+void probe_fill_scales(const probe *p, uint32_t *in);
 /* probe_tensor.c: boxes of tensor maps; in: the case's numbers, out: 2048 words of shared memory.
  */
 void probe_fill_boxes(const probe *p, uint32_t *in);
+void probe_fill_narrow(const probe *p, uint32_t *in); /* rows narrower than the swizzle's span */
 hone_status probe_run_boxes(const probe *p, const device *d, CUfunction f, golden *g,
                             hone_error *error);
+/* probe_conflicts.c: a case is the bytes of a load and a pattern of places; wavefronts of one. */
+void probe_fill_conflicts(const probe *p, uint32_t *in);
+hone_status probe_run_conflicts(const probe *p, const device *d, CUfunction f, golden *g,
+                                hone_error *error);
 
 #endif

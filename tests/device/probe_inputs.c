@@ -101,7 +101,7 @@ static void fill_products(const probe *p, uint32_t *in, uint32_t bits, uint32_t 
 
 static uint32_t c_words(const probe *p)
 {
-    return p->in_each == 320 ? 128 : 512; /* a warp's, or a warpgroup's */
+    return p->in_each <= 384 ? 128 : 512; /* a warp's, or a warpgroup's */
 }
 void probe_fill_e4m3(const probe *p, uint32_t *in)
 {
@@ -118,4 +118,24 @@ void probe_fill_bf16(const probe *p, uint32_t *in)
 void probe_fill_f16(const probe *p, uint32_t *in)
 {
     fill_products(p, in, 16, 5, c_words(p));
+}
+
+/* Words of four bits' codes and of bytes' are the same random ones: what they stand for differs. */
+void probe_fill_e2m1(const probe *p, uint32_t *in)
+{
+    fill_products(p, in, 8, 4, c_words(p));
+}
+
+void probe_fill_scales(const probe *p, uint32_t *in)
+{
+    enum { ONE = 127, CASES = 8 };
+    for (uint32_t n = 0; n < p->cases; n++) {
+        for (uint32_t k = 0; k < p->in_each; k++) {
+            bool rows = k < 32, told = rows == (n < CASES);
+            for (uint32_t byte = 0; byte < 4; byte++) {
+                uint32_t code = told ? 60 + 4 * (k % 32) + byte : ONE;
+                in[(size_t)n * p->in_each + k] |= code << 8 * byte;
+            }
+        }
+    }
 }

@@ -27,6 +27,20 @@ void probe_fill_boxes(const probe *p, uint32_t *in)
     memcpy(in, boxes, (size_t)p->cases * p->in_each * sizeof *in);
 }
 
+/* Rows of fewer bytes than the span of the swizzle. */
+static const int32_t narrow[][BOX_FIELDS] = {
+    {2, 3, 1, 64, 32, 1, 0, 0, 0, 0},    {2, 3, 1, 16, 40, 1, 32, 0, 0, 0},
+    {2, 3, 1, 112, 9, 1, 16, 3, 0, 0},   {2, 2, 1, 32, 40, 1, 0, 0, 0, 0},
+    {2, 2, 1, 48, 24, 1, 16, 2, 0, 0},   {2, 1, 1, 16, 40, 1, 64, 0, 0, 0},
+    {2, 3, 4, 8, 32, 1, 4, 1, 0, 0},     {3, 3, 1, 32, 8, 3, 0, 4, 0, 0},
+    {2, 3, 1, 64, 16, 1, -32, 30, 0, 0}, {2, 3, 4, 12, 16, 1, 58, -4, 0, 1},
+};
+
+void probe_fill_narrow(const probe *p, uint32_t *in)
+{
+    memcpy(in, narrow, (size_t)p->cases * p->in_each * sizeof *in);
+}
+
 static hone_status encode(const device *d, const int32_t *box, uint64_t address, CUtensorMap *map,
                           hone_error *error)
 {

@@ -12,15 +12,20 @@
 
 static device *opened;
 
-static void open_device(void)
-{
-    hone_error error = {0};
-    ck_assert_msg(device_open("emu:h200", &opened, &error) == HONE_OK, "%s", error.message);
-}
-
 static void close_device(void)
 {
     device_close(opened);
+    opened = NULL;
+}
+
+static void open_device_for(const probe *p)
+{
+    hone_error error = {0};
+    const char *spec = p->arch == 120 ? "emu:rtx5090" : "emu:h200";
+
+    close_device();
+    ck_assert_msg(device_open(spec, &opened, &error) == HONE_OK, "%s", error.message);
+    ck_assert(probe_is_for(p, opened));
 }
 
 static golden ask(const probe *p)
@@ -42,6 +47,7 @@ static golden_difference compare(const golden *a, const golden *b)
 START_TEST(each_probe_answers_alike_in_any_order_and_with_late_copies)
 {
     const probe *p = &probes[_i];
+    open_device_for(p);
     const hone_emu_api *emu = opened->driver->emu;
     golden first = ask(p), second;
     size_t set = 0, words = (size_t)first.cases * first.out_each;
@@ -59,6 +65,17 @@ START_TEST(each_probe_answers_alike_in_any_order_and_with_late_copies)
 }
 END_TEST
 
+START_TEST(a_probe_of_another_arch_is_not_asked)
+{
+    golden g = {0};
+    hone_error error = {0};
+
+    open_device_for(probe_find("wgmma_f16"));
+    ck_assert_int_eq(probe_ask(probe_find("scales"), opened, &g, &error), HONE_UNSUPPORTED);
+    ck_assert_str_eq(error.message, "asks about sm_120 alone");
+}
+END_TEST
+
 START_TEST(what_a_gpu_answered_is_what_the_emulator_gives)
 {
     const probe *p = &probes[_i];
@@ -70,6 +87,7 @@ START_TEST(what_a_gpu_answered_is_what_the_emulator_gives)
         printf("SKIP: no GPU has answered %s yet\n", p->name);
         return;
     }
+    open_device_for(p);
     golden known = {0}, mine = ask(p);
     hone_error error = {0};
     ck_assert_msg(golden_read(folder, p->name, &known, &error) == HONE_OK, "%s", error.message);
@@ -172,9 +190,10 @@ int main(void)
     tcase_add_test(plain, a_changed_word_is_found_and_measured);
     tcase_add_test(plain, the_problems_that_the_script_times_can_be_asked_for);
     tcase_add_test(plain, files_come_back_as_they_were_and_damage_is_named);
-    tcase_add_checked_fixture(asked, open_device, close_device);
+    tcase_add_checked_fixture(asked, NULL, close_device);
     tcase_add_loop_test(asked, each_probe_answers_alike_in_any_order_and_with_late_copies, 0,
                         (int)probes_len);
+    tcase_add_test(asked, a_probe_of_another_arch_is_not_asked);
     tcase_add_loop_test(asked, what_a_gpu_answered_is_what_the_emulator_gives, 0, (int)probes_len);
     TCase *cases[] = {plain, asked};
     return suite_run_cases("device/device_check", cases, ARRAY_LEN(cases));

@@ -39,7 +39,7 @@ extern "C" __global__ void tensor_box(const __grid_constant__ tensor_map map, u3
         }
     }
     u32 done = 0;
-    while (!done) {
+    for (u32 n = 0; n < 1u << 22 && !done; n++) { // else what is there is told
         asm volatile("{.reg .pred q; mbarrier.try_wait.parity.shared::cta.b64 q, [%1], 0; "
                      "selp.u32 %0, 1, 0, q;}" : "=r"(done) : "r"(bar) : "memory");
     }
