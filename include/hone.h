@@ -113,6 +113,9 @@ HONE_API hone_status hone_lookup(const hone_runtime *runtime, const hone_problem
  *   fp8_gemm, fold  a code of e4m3 that is NaN; a ue8m0 scale that is 0xff; an f32 scale that is
  *                   NaN, infinite or negative; a scale of 0 over codes that are not all zero (over
  *                   zeros it is legal); with HONE_CHECKED_POW2 also one that is no power of two
+ *   moe_gemm        the same of the rows that have an expert, and before them groups: labels past
+ *                   the last expert, of two experts within row_align rows or behind padding there;
+ *                   rows below 0 or past m; ends that fall; a k that is no whole scale groups
  *   kv_quant        a slot past the cache; a slot that two tokens share (negative ones are padding)
  *   the other ops   nothing: NaN and infinities have their meaning there, or are counted */
 HONE_API hone_status hone_launch(const hone_choice *choice, const hone_arg *args, size_t count,

@@ -1,6 +1,7 @@
 /* problems.c - from a rank's shapes to the problems that the tuner works on. */
 #include "models/llm.h"
 
+#include "core/integer.h"
 #include "core/problem.h"
 
 #include <stdio.h>
@@ -12,6 +13,7 @@
 
 typedef struct problem_list {
     const llm *l;
+    int ep;
     llm_problem *at;
     size_t len, capacity;
 } problem_list;
@@ -155,6 +157,42 @@ static hone_status add_gather(problem_list *list, const shape *s, int64_t m, hon
     return add(list, &problem, s, error);
 }
 
+/* Tokens of a step up to which experts' rows have room of their own, so that a graph of the step
+ * stays; beyond them they lie one expert's behind the other's. */
+enum { MASKED_TOKENS = 128, ROW_ALIGN = 128 };
+
+/* Routed experts of a rank that is given `m` tokens, as all of its group are: with experts spread
+ * evenly each rank has m * topk rows, and any of the group's tokens may be one expert's. */
+static hone_status add_moe(problem_list *list, const shape *s, int64_t m, hone_error *error)
+{
+    const llm_quant *dense = &list->l->weights;
+    const bool quantised = s->dtype == HONE_DTYPE_E4M3 || s->dtype == HONE_DTYPE_E2M1;
+    const bool fp4 = s->dtype == HONE_DTYPE_E2M1;
+    hone_problem problem;
+    hone_moe_gemm *p = &problem.as.moe_gemm;
+
+    if (s->experts == 0 || is_cache(s) || !quantised || s->block_k == 0) {
+        return HONE_OK;
+    }
+    problem_init(&problem, HONE_OP_MOE_GEMM);
+    p->n = s->n;
+    p->k = s->k;
+    p->tokens = m;
+    p->topk = (int32_t)list->l->topk;
+    p->experts = s->experts;
+    p->group_layout = m <= MASKED_TOKENS ? HONE_GROUPS_MASKED : HONE_GROUPS_CONTIGUOUS;
+    p->row_align = ROW_ALIGN;
+    if (m <= MASKED_TOKENS) {
+        p->m = integer_round_up(m * list->ep, ROW_ALIGN);
+    }
+    const int32_t block = fp4 ? dense->block_k : s->block_k;
+    const int32_t a_scale = block == 32 ? HONE_DTYPE_UE8M0 : HONE_DTYPE_F32;
+    p->recipe.a = (hone_quant){HONE_DTYPE_E4M3, fp4 ? a_scale : scale_of(s), 1, block};
+    p->recipe.b = (hone_quant){s->dtype, fp4 ? s->scale : scale_of(s), s->block_n, s->block_k};
+    problem_derive(&problem);
+    return add(list, &problem, s, error);
+}
+
 typedef hone_status (*problem_adder)(problem_list *list, const shape *s, int64_t m,
                                      hone_error *error);
 
@@ -162,16 +200,16 @@ static const struct {
     int32_t op;
     problem_adder add;
 } adders[] = {
-    {HONE_OP_FP8_GEMM, add_gemm},
-    {HONE_OP_ACT_QUANT, add_act},
-    {HONE_OP_KV_QUANT, add_kv},
-    {HONE_OP_KV_GATHER, add_gather},
+    {HONE_OP_FP8_GEMM, add_gemm},    {HONE_OP_ACT_QUANT, add_act}, {HONE_OP_KV_QUANT, add_kv},
+    {HONE_OP_KV_GATHER, add_gather}, {HONE_OP_MOE_GEMM, add_moe},
 };
 
 /* Bit `op` of *wanted for each op of the list. */
 static hone_status parse_ops(const char *ops, uint32_t *wanted, hone_error *error)
 {
-    *wanted = ops == NULL ? ~(UINT32_C(1) << HONE_OP_KV_GATHER) : 0;
+    const uint32_t apart = UINT32_C(1) << HONE_OP_KV_GATHER | UINT32_C(1) << HONE_OP_MOE_GEMM;
+
+    *wanted = ops == NULL ? ~apart : 0;
     for (const char *at = ops; at != NULL;) {
         size_t len = strcspn(at, ",");
         int32_t op = problem_op_parse(at, len);
@@ -183,7 +221,7 @@ static hone_status parse_ops(const char *ops, uint32_t *wanted, hone_error *erro
         if (!known) {
             return status_set(
                 error, HONE_UNKNOWN, NULL, 0,
-                "no op '%.*s' of models; there are: fp8_gemm act_quant kv_quant kv_gather",
+                "no op '%.*s' of models; there are: fp8_gemm act_quant kv_quant kv_gather moe_gemm",
                 (int)(len < 40 ? len : 40), at);
         }
         *wanted |= UINT32_C(1) << op;
@@ -220,7 +258,7 @@ hone_status llm_problems(const llm *l, int tp, int ep, const int64_t *m_list, si
                          const char *ops, llm_problem **out, size_t *count, hone_error *error)
 {
     hone_status status = HONE_OK;
-    problem_list list = {.l = l};
+    problem_list list = {.l = l, .ep = ep};
     shape *shapes = NULL;
     size_t shapes_len = 0;
     uint32_t wanted = 0;

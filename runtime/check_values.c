@@ -1,6 +1,6 @@
 /* check_values.c - what values of operands an op cannot mean: one function and one row for each op.
  * Memory is read in chunks; nothing is written. */
-#include "runtime/check_values.h"
+#include "runtime/check_parts.h"
 
 #include "core/integer.h"
 #include "core/numfmt.h"
@@ -10,15 +10,10 @@
 #include <stdlib.h>
 
 enum {
-    CHUNK_BYTES = 1 << 22,
+    CHUNK_BYTES = CHECK_CHUNK_BYTES,
     WINDOW_SLOTS = 8 * CHUNK_BYTES, /* slots that one pass looks for twice: a bit each */
     MOST_GROUP = 128,               /* codes of a row that share a scale */
 };
-
-typedef struct checker {
-    const check_request *r;
-    uint8_t *chunk;
-} checker;
 
 static hone_status fetch(const checker *c, size_t operand, uint64_t offset, void *to, size_t bytes,
                          hone_error *error)
@@ -29,9 +24,8 @@ static hone_status fetch(const checker *c, size_t operand, uint64_t offset, void
                         "cuMemcpyDtoH", error);
 }
 
-/* The next chunk of an operand's bytes from `offset` on; *len of them. */
-static hone_status fetch_chunk(const checker *c, size_t operand, uint64_t offset, uint64_t *len,
-                               hone_error *error)
+hone_status check_fetch_chunk(const checker *c, size_t operand, uint64_t offset, uint64_t *len,
+                              hone_error *error)
 {
     const uint64_t left = c->r->operands[operand].bytes - offset;
 
@@ -42,27 +36,26 @@ static hone_status fetch_chunk(const checker *c, size_t operand, uint64_t offset
 /* ---- Codes and their scales -------------------------------------------------------------------
  */
 
-/* A quantised matrix of an op: [batch, rows, k], or inner [rows, batch, k], and its scales. */
-typedef struct quantised {
-    size_t codes, scales; /* operands */
-    hone_quant quant;
-    hone_scale_layout layout;
-    int64_t batch, rows, k;
-    bool inner; /* the batches' groups lie side by side in one matrix of scales */
-} quantised;
-
 /* Where a code or a scale belongs. */
 typedef struct place {
     int64_t batch, row, column; /* column: k, or the group of it */
 } place;
 
-static int64_t row_bytes(const quantised *q)
+/* Whether anybody reads it. */
+static bool is_read(const check_matrix *q, int64_t batch, int64_t row)
+{
+    const uint64_t bit = (uint64_t)(batch * q->rows + row);
+
+    return q->read == NULL || (q->read[bit / 8] >> (bit % 8) & 1) != 0;
+}
+
+static int64_t row_bytes(const check_matrix *q)
 {
     return integer_ceil_div(q->k * numfmt_dtype_bits((hone_dtype)q->quant.element), 8);
 }
 
 /* Codes of e2m1 are never NaN. */
-static hone_status check_codes(const checker *c, const quantised *q, hone_error *error)
+static hone_status check_codes(const checker *c, const check_matrix *q, hone_error *error)
 {
     hone_status status = HONE_OK;
     const hone_operand *o = &c->r->operands[q->codes];
@@ -72,10 +65,11 @@ static hone_status check_codes(const checker *c, const quantised *q, hone_error 
         return HONE_OK;
     }
     for (uint64_t at = 0; at < o->bytes; at += len) {
-        TRY(fetch_chunk(c, q->codes, at, &len, error));
+        TRY(check_fetch_chunk(c, q->codes, at, &len, error));
         for (uint64_t i = 0; i < len; i++) {
             const int64_t line = (int64_t)(at + i) / q->k, k = (int64_t)(at + i) % q->k;
-            if ((c->chunk[i] & 0x7f) == 0x7f) {
+            if ((c->chunk[i] & 0x7f) == 0x7f &&
+                (q->inner || is_read(q, line / q->rows, line % q->rows))) {
                 return status_set(error, HONE_BAD_ARGUMENT, o->name, 0,
                                   "checked: %s at batch %" PRId64 ", row %" PRId64 ", k %" PRId64
                                   " is 0x%02x, e4m3's NaN",
@@ -116,7 +110,7 @@ static bool find_place(hone_scale_layout layout, int64_t rows, int64_t groups, i
 }
 
 /* A scale of 0 makes its codes 0: legal where they are. */
-static hone_status check_zero_scale(const checker *c, const quantised *q, const place *p,
+static hone_status check_zero_scale(const checker *c, const check_matrix *q, const place *p,
                                     hone_error *error)
 {
     hone_status status = HONE_OK;
@@ -145,8 +139,8 @@ done:
     return status;
 }
 
-static hone_status refuse_scale(const checker *c, const quantised *q, const place *p, double value,
-                                const char *rule, hone_error *error)
+static hone_status refuse_scale(const checker *c, const check_matrix *q, const place *p,
+                                double value, const char *rule, hone_error *error)
 {
     const char *name = c->r->operands[q->scales].name;
 
@@ -156,7 +150,7 @@ static hone_status refuse_scale(const checker *c, const quantised *q, const plac
                       name, p->batch, p->row, p->column, value, rule);
 }
 
-static hone_status check_scale(const checker *c, const quantised *q, const place *p,
+static hone_status check_scale(const checker *c, const check_matrix *q, const place *p,
                                const uint8_t *at, hone_error *error)
 {
     uint8_t code;
@@ -180,7 +174,7 @@ static hone_status check_scale(const checker *c, const quantised *q, const place
     return HONE_OK;
 }
 
-static hone_status check_scales(const checker *c, const quantised *q, hone_error *error)
+static hone_status check_scales(const checker *c, const check_matrix *q, hone_error *error)
 {
     hone_status status = HONE_OK;
     const hone_operand *o = &c->r->operands[q->scales];
@@ -192,7 +186,7 @@ static hone_status check_scales(const checker *c, const quantised *q, hone_error
 
     TRY(problem_scale_bytes(rows, groups, (hone_dtype)q->quant.scale, q->layout, &matrix, error));
     for (uint64_t at = 0; at < o->bytes; at += len) {
-        TRY(fetch_chunk(c, q->scales, at, &len, error));
+        TRY(check_fetch_chunk(c, q->scales, at, &len, error));
         for (uint64_t i = 0; i < len; i += width) {
             place p = {.batch = (int64_t)((at + i) / matrix)};
             if (!find_place(q->layout, rows, groups, (int64_t)((at + i) % matrix / width), &p.row,
@@ -201,6 +195,9 @@ static hone_status check_scales(const checker *c, const quantised *q, hone_error
             }
             p.batch = q->inner ? p.column / own : p.batch;
             p.column = p.column % own;
+            if (q->quant.gran_mn == 1 && !q->inner && !is_read(q, p.batch, p.row)) {
+                continue;
+            }
             TRY(check_scale(c, q, &p, c->chunk + i, error));
         }
     }
@@ -208,7 +205,7 @@ done:
     return status;
 }
 
-static hone_status check_quantised(const checker *c, const quantised *q, hone_error *error)
+hone_status check_quantised(const checker *c, const check_matrix *q, hone_error *error)
 {
     hone_status status = HONE_OK;
 
@@ -225,21 +222,21 @@ static hone_status check_fp8_gemm(const checker *c, hone_error *error)
 {
     hone_status status = HONE_OK;
     const hone_fp8_gemm *p = &c->r->problem->as.fp8_gemm;
-    const quantised a = {.codes = 0,
-                         .scales = 1,
-                         .quant = p->recipe.a,
-                         .layout = (hone_scale_layout)p->a_scale_layout,
-                         .batch = p->batch,
-                         .rows = p->m,
-                         .k = p->k,
-                         .inner = p->batch_layout == HONE_BATCH_INNER};
-    const quantised b = {.codes = 2,
-                         .scales = 3,
-                         .quant = p->recipe.b,
-                         .layout = (hone_scale_layout)p->b_scale_layout,
-                         .batch = p->batch,
-                         .rows = p->n,
-                         .k = p->k};
+    const check_matrix a = {.codes = 0,
+                            .scales = 1,
+                            .quant = p->recipe.a,
+                            .layout = (hone_scale_layout)p->a_scale_layout,
+                            .batch = p->batch,
+                            .rows = p->m,
+                            .k = p->k,
+                            .inner = p->batch_layout == HONE_BATCH_INNER};
+    const check_matrix b = {.codes = 2,
+                            .scales = 3,
+                            .quant = p->recipe.b,
+                            .layout = (hone_scale_layout)p->b_scale_layout,
+                            .batch = p->batch,
+                            .rows = p->n,
+                            .k = p->k};
 
     TRY(check_quantised(c, &a, error));
     TRY(check_quantised(c, &b, error));
@@ -250,13 +247,13 @@ done:
 static hone_status check_fold(const checker *c, hone_error *error)
 {
     const hone_fold *p = &c->r->problem->as.fold;
-    const quantised a = {.codes = 0,
-                         .scales = 1,
-                         .quant = {p->element, p->scale, 1, p->group},
-                         .layout = (hone_scale_layout)p->scale_layout,
-                         .batch = 1,
-                         .rows = p->m,
-                         .k = p->k};
+    const check_matrix a = {.codes = 0,
+                            .scales = 1,
+                            .quant = {p->element, p->scale, 1, p->group},
+                            .layout = (hone_scale_layout)p->scale_layout,
+                            .batch = 1,
+                            .rows = p->m,
+                            .k = p->k};
 
     return check_quantised(c, &a, error);
 }
@@ -273,7 +270,7 @@ static hone_status each_slot(const checker *c, size_t operand, see_slot *see, vo
 
     *stopped = false;
     for (uint64_t at = 0; at < bytes && !*stopped; at += len) {
-        TRY(fetch_chunk(c, operand, at, &len, error));
+        TRY(check_fetch_chunk(c, operand, at, &len, error));
         for (uint64_t i = 0; i < len && !*stopped; i += sizeof(int64_t)) {
             int64_t slot;
             memcpy(&slot, c->chunk + i, sizeof slot);
@@ -383,6 +380,7 @@ static const struct {
     [HONE_OP_FP8_GEMM] = {check_fp8_gemm},
     [HONE_OP_KV_QUANT] = {check_kv_quant},
     [HONE_OP_FOLD] = {check_fold},
+    [HONE_OP_MOE_GEMM] = {check_moe_gemm},
 };
 
 /* ---- The stream ---------------------------------------------------------------------------------

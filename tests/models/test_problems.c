@@ -111,6 +111,62 @@ START_TEST(gathers_are_asked_for)
 }
 END_TEST
 
+/* Experts of a rank: masked for a decode step, contiguous beyond. */
+static const struct {
+    const char *model;
+    int64_t tokens;
+    const char *text, *use;
+} grouped[] = {
+    {"deepseek-v3.2", 64,
+     "moe_gemm:m=512,tokens=64,topk=8,experts=32,n=4096,k=7168,group_layout=masked,recipe=f32-"
+     "1x128-"
+     "128x128",
+     "experts.w13"},
+    {"deepseek-v3.2", 512,
+     "moe_gemm:tokens=512,topk=8,experts=32,n=7168,k=2048,group_layout=contiguous,recipe=f32-1x128-"
+     "128x128",
+     "experts.w2"},
+    {"deepseek-v4-flash", 1,
+     "moe_gemm:m=128,tokens=1,topk=6,experts=32,n=4096,k=4096,group_layout=masked,recipe=f32-1x128-"
+     "e2m1/ue8m0/1x32",
+     "experts.w13"},
+    {"deepseek-v4.1-flash", 4096,
+     "moe_gemm:tokens=4096,topk=6,experts=48,n=5120,k=2304,group_layout=contiguous,recipe=ue8m0-"
+     "1x32-e2m1/1x32",
+     "experts.w2"},
+};
+
+START_TEST(routed_experts_are_asked_for)
+{
+    llm *l = NULL;
+    llm_problem *problems = NULL;
+    hone_problem want;
+    hone_error error = {0};
+    size_t len = 0, at = 0;
+
+    ck_assert_int_eq(llm_open(grouped[_i].model, &l, NULL), HONE_OK);
+    ck_assert_msg(llm_problems(l, 1, 8, &grouped[_i].tokens, 1, "moe_gemm", &problems, &len,
+                               &error) == HONE_OK,
+                  "%s", error.message);
+    ck_assert_msg(hone_problem_parse(grouped[_i].text, &want, &error) == HONE_OK, "%s",
+                  error.message);
+    ck_assert_uint_ge(len, 2);
+    while (at < len && memcmp(&problems[at].problem, &want, sizeof want) != 0) {
+        at++;
+    }
+    ck_assert_msg(at < len, "%s lacks %s", grouped[_i].model, grouped[_i].text);
+    ck_assert_str_eq(problems[at].use, grouped[_i].use);
+    free(problems);
+    ck_assert_int_eq(llm_problems(l, 1, 8, &grouped[_i].tokens, 1, NULL, &problems, &len, &error),
+                     HONE_OK);
+    for (size_t i = 0; i < len; i++) {
+        ck_assert_int_ne(problems[i].problem.op, HONE_OP_MOE_GEMM);
+    }
+    free(problems);
+    llm_close(l);
+}
+END_TEST
+
 /* Whether an act_quant of the list makes exactly what the GEMM reads as A. */
 static bool is_fed(const llm_problem *problems, size_t len, const hone_fp8_gemm *g)
 {
@@ -266,6 +322,7 @@ int main(void)
     TCase *tests = tcase_create("problems");
 
     tcase_add_loop_test(tests, a_layer_poses_its_problem, 0, sizeof expected / sizeof expected[0]);
+    tcase_add_loop_test(tests, routed_experts_are_asked_for, 0, ARRAY_LEN(grouped));
     tcase_add_loop_test(tests, every_gemm_is_fed_and_no_problem_stands_twice, 0,
                         sizeof quantised / sizeof quantised[0]);
     tcase_add_test(tests, gathers_are_asked_for);

@@ -1,8 +1,8 @@
 /* test_checked.c - the checked mode: each wrong value is refused by its place, nothing is launched
  * then, and what is right gives the same bits as without it. */
-#include "bench/inputs.h"
 #include "runtime/check_values.h"
 #include "runtime/serving.h"
+#include "tests/runtime/checked_fixture.h"
 #include "tests/runtime/jit_fixture.h"
 #include "tests/runtime/store_fixture.h"
 #include "tests/support/folder.h"
@@ -13,78 +13,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-static hone_error e;
-
-/* Operands of a problem on a device. */
-typedef struct memory {
-    device *d;
-    hone_problem problem;
-    size_t len;
-    hone_operand operands[HONE_MAX_OPERANDS];
-    hone_arg args[HONE_MAX_OPERANDS];
-} memory;
-
-static void put(const memory *m, size_t operand, uint64_t offset, const void *bytes, size_t len)
-{
-    ck_assert_int_eq(m->d->driver->cuMemcpyHtoD(m->args[operand].address + offset, bytes, len),
-                     CUDA_SUCCESS);
-}
-
-static void open_memory(memory *m, device *d, const char *text, uint64_t most)
-{
-    memset(m, 0, sizeof *m);
-    m->d = d;
-    m->problem = store_fixture_problem(text);
-    ck_assert_int_eq(device_enter(d, &e), HONE_OK);
-    ck_assert_int_eq(hone_operands(&m->problem, m->operands, &m->len, &e), HONE_OK);
-    for (size_t i = 0; i < m->len; i++) {
-        const uint64_t bytes = m->operands[i].bytes < most ? m->operands[i].bytes : most;
-        CUdeviceptr address = 0;
-        ck_assert_int_eq(d->driver->cuMemAlloc(&address, bytes + 16), CUDA_SUCCESS);
-        m->args[i] = (hone_arg){address, m->operands[i].bytes, 0};
-    }
-}
-
-/* With operands that are all right. */
-static void open_right(memory *m, device *d, const char *text)
-{
-    inputs in = {0};
-
-    open_memory(m, d, text, UINT64_MAX);
-    ck_assert_msg(inputs_make(&m->problem, INPUTS_NORMAL, 7, &in, &e) == HONE_OK, "%s", e.message);
-    for (size_t i = 0; i < m->len; i++) {
-        put(m, i, 0, in.image[i], m->operands[i].bytes);
-    }
-    inputs_free(&in);
-}
-
-static void close_memory(memory *m)
-{
-    for (size_t i = 0; i < m->len; i++) {
-        m->d->driver->cuMemFree(m->args[i].address);
-    }
-}
-
-static hone_status check(const memory *m, int32_t level)
-{
-    const check_request r = {.device = m->d,
-                             .problem = &m->problem,
-                             .operands = m->operands,
-                             .args = m->args,
-                             .level = level};
-
-    memset(&e, 0, sizeof e);
-    return check_values(&r, &e);
-}
-
-static device *open_device(void)
-{
-    device *d = NULL;
-
-    ck_assert_msg(device_open("emu:h20", &d, &e) == HONE_OK, "%s", e.message);
-    return d;
-}
 
 /* ---- Values -----------------------------------------------------------------------------------
  */
@@ -149,19 +77,21 @@ static const struct {
 
 START_TEST(a_wrong_value_is_refused_by_its_place)
 {
-    device *d = open_device();
-    memory m;
+    device *d = checked_device();
+    checked_memory m;
 
-    open_right(&m, d, values[_i].problem);
-    ck_assert_msg(check(&m, HONE_CHECKED_VALUES) == HONE_OK, "%s", e.message);
-    put(&m, values[_i].operand, values[_i].offset,
-        values[_i].bytes == 4 ? (const void *)&values[_i].value : (const void *)&values[_i].code,
-        (size_t)values[_i].bytes);
-    ck_assert_int_eq(check(&m, HONE_CHECKED_VALUES),
+    checked_open_right(&m, d, values[_i].problem);
+    ck_assert_msg(checked_status(&m, HONE_CHECKED_VALUES) == HONE_OK, "%s", checked_error.message);
+    checked_put(&m, values[_i].operand, values[_i].offset,
+                values[_i].bytes == 4 ? (const void *)&values[_i].value
+                                      : (const void *)&values[_i].code,
+                (size_t)values[_i].bytes);
+    ck_assert_int_eq(checked_status(&m, HONE_CHECKED_VALUES),
                      values[_i].says != NULL ? HONE_BAD_ARGUMENT : HONE_OK);
-    ck_assert_str_eq(e.message, values[_i].says != NULL ? values[_i].says : "");
-    ck_assert_str_eq(e.source, values[_i].says != NULL ? m.operands[values[_i].operand].name : "");
-    close_memory(&m);
+    ck_assert_str_eq(checked_error.message, values[_i].says != NULL ? values[_i].says : "");
+    ck_assert_str_eq(checked_error.source,
+                     values[_i].says != NULL ? m.operands[values[_i].operand].name : "");
+    checked_close(&m);
     device_close(d);
 }
 END_TEST
@@ -171,23 +101,23 @@ START_TEST(a_scale_of_zero_over_zeros_is_legal)
 {
     static const uint8_t zeros[128], one = 0x38, high = 0x10;
     const float zero = 0.0f;
-    device *d = open_device();
-    memory m;
+    device *d = checked_device();
+    checked_memory m;
 
-    open_right(&m, d, F32_128); /* row 2, the tail of 32 */
-    put(&m, A, 2 * 160 + 128, zeros, 32);
-    put(&m, A_SCALE, (1 * 8 + 2) * 4, &zero, 4);
-    ck_assert_msg(check(&m, HONE_CHECKED_VALUES) == HONE_OK, "%s", e.message);
-    put(&m, A, 2 * 160 + 159, &one, 1);
-    ck_assert_int_eq(check(&m, HONE_CHECKED_VALUES), HONE_BAD_ARGUMENT);
-    close_memory(&m);
-    open_right(&m, d, FP4); /* row 7, group 2: bytes 32 to 47 of 80 */
-    put(&m, B, 7 * 80 + 32, zeros, 16);
-    put(&m, B_SCALE, (2 * 40 + 7) * 4, &zero, 4);
-    ck_assert_msg(check(&m, HONE_CHECKED_VALUES) == HONE_OK, "%s", e.message);
-    put(&m, B, 7 * 80 + 47, &high, 1);
-    ck_assert_int_eq(check(&m, HONE_CHECKED_VALUES), HONE_BAD_ARGUMENT);
-    close_memory(&m);
+    checked_open_right(&m, d, F32_128); /* row 2, the tail of 32 */
+    checked_put(&m, A, 2 * 160 + 128, zeros, 32);
+    checked_put(&m, A_SCALE, (1 * 8 + 2) * 4, &zero, 4);
+    ck_assert_msg(checked_status(&m, HONE_CHECKED_VALUES) == HONE_OK, "%s", checked_error.message);
+    checked_put(&m, A, 2 * 160 + 159, &one, 1);
+    ck_assert_int_eq(checked_status(&m, HONE_CHECKED_VALUES), HONE_BAD_ARGUMENT);
+    checked_close(&m);
+    checked_open_right(&m, d, FP4); /* row 7, group 2: bytes 32 to 47 of 80 */
+    checked_put(&m, B, 7 * 80 + 32, zeros, 16);
+    checked_put(&m, B_SCALE, (2 * 40 + 7) * 4, &zero, 4);
+    ck_assert_msg(checked_status(&m, HONE_CHECKED_VALUES) == HONE_OK, "%s", checked_error.message);
+    checked_put(&m, B, 7 * 80 + 47, &high, 1);
+    ck_assert_int_eq(checked_status(&m, HONE_CHECKED_VALUES), HONE_BAD_ARGUMENT);
+    checked_close(&m);
     device_close(d);
 }
 END_TEST
@@ -195,24 +125,24 @@ END_TEST
 START_TEST(powers_of_two_are_demanded_where_asked_for)
 {
     const float half = 0.5f, third = 1.0f / 3.0f;
-    device *d = open_device();
-    memory m;
+    device *d = checked_device();
+    checked_memory m;
 
-    open_right(&m, d, F32_128);
+    checked_open_right(&m, d, F32_128);
     for (uint64_t i = 0; i < 16; i++) {
-        put(&m, A_SCALE, 4 * i, &half, 4);
+        checked_put(&m, A_SCALE, 4 * i, &half, 4);
     }
     for (uint64_t i = 0; i < 2; i++) {
-        put(&m, B_SCALE, 4 * i, &half, 4);
+        checked_put(&m, B_SCALE, 4 * i, &half, 4);
     }
-    ck_assert_msg(check(&m, HONE_CHECKED_POW2) == HONE_OK, "%s", e.message);
-    put(&m, A_SCALE, (1 * 8 + 3) * 4, &third, 4);
-    ck_assert_int_eq(check(&m, HONE_CHECKED_VALUES), HONE_OK);
-    ck_assert_int_eq(check(&m, HONE_CHECKED_POW2), HONE_BAD_ARGUMENT);
-    ck_assert_str_eq(e.message,
+    ck_assert_msg(checked_status(&m, HONE_CHECKED_POW2) == HONE_OK, "%s", checked_error.message);
+    checked_put(&m, A_SCALE, (1 * 8 + 3) * 4, &third, 4);
+    ck_assert_int_eq(checked_status(&m, HONE_CHECKED_VALUES), HONE_OK);
+    ck_assert_int_eq(checked_status(&m, HONE_CHECKED_POW2), HONE_BAD_ARGUMENT);
+    ck_assert_str_eq(checked_error.message,
                      "checked: a_scale at batch 0, row 3, group 1 is 0.333333343; it is no power "
                      "of two from 2^-127 to 2^127, as was asked for");
-    close_memory(&m);
+    checked_close(&m);
     device_close(d);
 }
 END_TEST
@@ -247,15 +177,15 @@ static const struct {
 
 START_TEST(slots_must_lie_in_the_cache_and_apart)
 {
-    device *d = open_device();
-    memory m;
+    device *d = checked_device();
+    checked_memory m;
 
-    open_memory(&m, d, KV("6"), 4096);
-    put(&m, 1, 0, slots[_i].slots, sizeof slots[_i].slots);
-    ck_assert_int_eq(check(&m, HONE_CHECKED_VALUES),
+    checked_open(&m, d, KV("6"), 4096);
+    checked_put(&m, 1, 0, slots[_i].slots, sizeof slots[_i].slots);
+    ck_assert_int_eq(checked_status(&m, HONE_CHECKED_VALUES),
                      slots[_i].says != NULL ? HONE_BAD_ARGUMENT : HONE_OK);
-    ck_assert_str_eq(e.message, slots[_i].says != NULL ? slots[_i].says : "");
-    close_memory(&m);
+    ck_assert_str_eq(checked_error.message, slots[_i].says != NULL ? slots[_i].says : "");
+    checked_close(&m);
     device_close(d);
 }
 END_TEST
@@ -264,23 +194,24 @@ END_TEST
 START_TEST(many_slots_are_read_in_chunks)
 {
     enum { TOKENS = 600000 };
-    device *d = open_device();
-    memory m;
+    device *d = checked_device();
+    checked_memory m;
     int64_t *all = malloc(TOKENS * sizeof *all);
 
     ck_assert_ptr_nonnull(all);
     for (int64_t i = 0; i < TOKENS; i++) {
         all[i] = i * 111;
     }
-    open_memory(&m, d, KV("600000"), TOKENS * sizeof *all);
-    put(&m, 1, 0, all, TOKENS * sizeof *all);
-    ck_assert_msg(check(&m, HONE_CHECKED_VALUES) == HONE_OK, "%s", e.message);
-    put(&m, 1, 599999 * 8, &all[524288], 8);
-    ck_assert_int_eq(check(&m, HONE_CHECKED_VALUES), HONE_BAD_ARGUMENT);
-    ck_assert_str_eq(e.message, "checked: tokens 524288 and 599999 share slot 58195968; which of "
-                                "them stays is not defined");
+    checked_open(&m, d, KV("600000"), TOKENS * sizeof *all);
+    checked_put(&m, 1, 0, all, TOKENS * sizeof *all);
+    ck_assert_msg(checked_status(&m, HONE_CHECKED_VALUES) == HONE_OK, "%s", checked_error.message);
+    checked_put(&m, 1, 599999 * 8, &all[524288], 8);
+    ck_assert_int_eq(checked_status(&m, HONE_CHECKED_VALUES), HONE_BAD_ARGUMENT);
+    ck_assert_str_eq(checked_error.message,
+                     "checked: tokens 524288 and 599999 share slot 58195968; which of "
+                     "them stays is not defined");
     free(all);
-    close_memory(&m);
+    checked_close(&m);
     device_close(d);
 }
 END_TEST
@@ -299,18 +230,21 @@ static hone_runtime *open_runtime(int32_t checked)
     hone_runtime *rt = NULL;
     const hone_problem problem = store_fixture_problem(GEMM(64));
 
-    ck_assert_msg(hone_open(store_file, "emu:h20", &options, &rt, &e) == HONE_OK, "%s", e.message);
-    ck_assert_msg(hone_prepare(rt, &problem, 1, NULL, NULL, &e) == HONE_OK, "%s", e.message);
+    ck_assert_msg(hone_open(store_file, "emu:h20", &options, &rt, &checked_error) == HONE_OK, "%s",
+                  checked_error.message);
+    ck_assert_msg(hone_prepare(rt, &problem, 1, NULL, NULL, &checked_error) == HONE_OK, "%s",
+                  checked_error.message);
     return rt;
 }
 
-static hone_status launch(const hone_runtime *rt, const memory *m)
+static hone_status launch(const hone_runtime *rt, const checked_memory *m)
 {
     hone_choice choice;
     hone_arg args[HONE_MAX_OPERANDS + 1];
     CUdeviceptr workspace = 0;
 
-    ck_assert_msg(hone_lookup(rt, &m->problem, &choice, &e) == HONE_OK, "%s", e.message);
+    ck_assert_msg(hone_lookup(rt, &m->problem, &choice, &checked_error) == HONE_OK, "%s",
+                  checked_error.message);
     memcpy(args, m->args, sizeof m->args);
     const bool needed = choice.workspace_bytes > 0;
     if (needed) {
@@ -318,8 +252,8 @@ static hone_status launch(const hone_runtime *rt, const memory *m)
                          CUDA_SUCCESS);
         args[m->len] = (hone_arg){workspace, choice.workspace_bytes, 0};
     }
-    memset(&e, 0, sizeof e);
-    const hone_status status = hone_launch(&choice, args, m->len + needed, NULL, &e);
+    memset(&checked_error, 0, sizeof checked_error);
+    const hone_status status = hone_launch(&choice, args, m->len + needed, NULL, &checked_error);
     ck_assert_int_eq(m->d->driver->cuCtxSynchronize(), CUDA_SUCCESS);
     if (needed) {
         m->d->driver->cuMemFree(workspace);
@@ -327,13 +261,13 @@ static hone_status launch(const hone_runtime *rt, const memory *m)
     return status;
 }
 
-static void read_d(const memory *m, uint8_t *out)
+static void read_d(const checked_memory *m, uint8_t *out)
 {
     ck_assert_int_eq(m->d->driver->cuMemcpyDtoH(out, m->args[4].address, m->operands[4].bytes),
                      CUDA_SUCCESS);
 }
 
-static void set_d(const memory *m)
+static void set_d(const checked_memory *m)
 {
     ck_assert_int_eq(m->d->driver->cuMemsetD8(m->args[4].address, 0xa5, m->operands[4].bytes),
                      CUDA_SUCCESS);
@@ -360,29 +294,30 @@ START_TEST(a_checked_launch_runs_what_is_right_and_nothing_else)
     static uint8_t plain[64 * 64 * 2], checked[64 * 64 * 2];
     const float wrong = -1.0f;
     hone_runtime *off = open_runtime(HONE_CHECKED_OFF), *on = open_runtime(HONE_CHECKED_VALUES);
-    memory m;
+    checked_memory m;
 
-    open_right(&m, on->device, launched[_i]);
+    checked_open_right(&m, on->device, launched[_i]);
     set_d(&m);
-    ck_assert_msg(launch(off, &m) == HONE_OK, "%s", e.message);
+    ck_assert_msg(launch(off, &m) == HONE_OK, "%s", checked_error.message);
     read_d(&m, plain);
     set_d(&m);
-    ck_assert_msg(launch(on, &m) == HONE_OK, "%s", e.message);
+    ck_assert_msg(launch(on, &m) == HONE_OK, "%s", checked_error.message);
     read_d(&m, checked);
     ck_assert_mem_eq(plain, checked, m.operands[4].bytes);
     ck_assert(plain[0] != 0xa5 || plain[1] != 0xa5);
 
-    put(&m, A_SCALE, 12, &wrong, 4);
+    checked_put(&m, A_SCALE, 12, &wrong, 4);
     set_d(&m);
     ck_assert_int_eq(launch(on, &m), HONE_BAD_ARGUMENT);
-    ck_assert_str_eq(e.message, "checked: a_scale at batch 0, row 3, group 0 is -1; a scale is "
-                                "finite and not negative");
+    ck_assert_str_eq(checked_error.message,
+                     "checked: a_scale at batch 0, row 3, group 0 is -1; a scale is "
+                     "finite and not negative");
     read_d(&m, checked);
     for (size_t i = 0; i < m.operands[4].bytes; i++) {
         ck_assert_uint_eq(checked[i], 0xa5);
     }
     ck_assert_int_eq(launch(off, &m), HONE_OK); /* off, nobody looks */
-    close_memory(&m);
+    checked_close(&m);
     hone_close(on);
     hone_close(off);
 }
@@ -407,20 +342,20 @@ START_TEST(a_stream_that_is_captured_is_refused)
 {
     static uint8_t d[64 * 64 * 2];
     hone_runtime *rt = open_runtime(HONE_CHECKED_VALUES);
-    memory m;
+    checked_memory m;
 
-    open_right(&m, rt->device, GEMM(64));
+    checked_open_right(&m, rt->device, GEMM(64));
     set_d(&m);
     rt->device->driver->cuStreamIsCapturing = _i == 0 ? is_capturing : is_captured_by_another;
     ck_assert_int_eq(launch(rt, &m), HONE_UNSUPPORTED);
-    ck_assert_str_eq(e.message,
+    ck_assert_str_eq(checked_error.message,
                      "checked: the stream is being captured, so that operands cannot be read; "
                      "capture with hone_options.checked off");
     read_d(&m, d);
     for (size_t i = 0; i < sizeof d; i++) {
         ck_assert_uint_eq(d[i], 0xa5);
     }
-    close_memory(&m);
+    checked_close(&m);
     hone_close(rt);
 }
 END_TEST
@@ -430,8 +365,10 @@ START_TEST(a_level_that_is_none_is_refused)
     const hone_options options = {.size = sizeof options, .checked = _i == 0 ? -1 : 3};
     hone_runtime *rt = NULL;
 
-    ck_assert_int_eq(hone_open(store_file, "emu:h20", &options, &rt, &e), HONE_BAD_ARGUMENT);
-    ck_assert_msg(strstr(e.message, "hone_options.checked is ") != NULL, "%s", e.message);
+    ck_assert_int_eq(hone_open(store_file, "emu:h20", &options, &rt, &checked_error),
+                     HONE_BAD_ARGUMENT);
+    ck_assert_msg(strstr(checked_error.message, "hone_options.checked is ") != NULL, "%s",
+                  checked_error.message);
     ck_assert_ptr_null(rt);
 }
 END_TEST
