@@ -29,6 +29,7 @@ static const struct {
     {"emulator", "speed of the emulated GPU"},
     {"kernels", "modelled fp8 products of two models on Hopper"},
     {"scaled", "modelled block-scaled products beside plain ones on sm_120"},
+    {"moe", "modelled products of a rank's experts on Hopper"},
     {"sass", "what the loops of Hopper's fp8 product issue"},
     {"convert", "a conversion of MXFP4 weights, beside a copy"},
 };

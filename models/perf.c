@@ -9,10 +9,8 @@
 
 #include <math.h>
 
-/* What a well-tuned kernel reaches of a rate. DRAM: copies reach 90 % (4.3 of 4.8 TB/s on H200).
- * Tensor: cuBLAS reaches 132 to 140 of H20's 148 TFLOP/s, with the barriers' loss below included.
- */
-#define DRAM_SHARE   0.92
+/* What a well-tuned kernel reaches of the tensor rate: cuBLAS 132 to 140 of H20's 148 TFLOP/s, with
+ * the barriers' loss below included. */
 #define TENSOR_SHARE 0.97
 
 /* An SM's port to L2 takes 64 bytes a clock; streams sustain most of it. */
@@ -252,7 +250,7 @@ static void fill_terms(const gpu *g, const perf_work *work, const placement *p,
     double busy = p->busiest / p->clk; /* ns of the busiest SM for each clock of all work */
     double bytes = memory_bytes(g, work, p);
     double chip_l2 = g->l2_bytes_per_clk * p->clk;
-    double chip_dram = DRAM_SHARE * (double)g->facts.mem_bytes_per_s / 1e9;
+    double chip_dram = PERF_DRAM_SHARE * (double)g->facts.mem_bytes_per_s / 1e9;
     double rounds = ceil((double)work->ctas / (g->facts.sm_count * p->occupancy));
 
     term[PERF_TENSOR] = (clocks_of(work->tensor_macs, g->mma_sync_per_clk_sm) / share * idle +

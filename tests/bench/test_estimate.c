@@ -17,6 +17,7 @@
     "stages=4 pair=0 "                                                                             \
     "split_k=1 share=" #share " raster=8 staged=0 loader_registers=56 residency=1 idle=1"
 #define FP4 "fp8_gemm/sm90_wgmma_fp4"
+#define MOE "moe_gemm/sm90_wgmma"
 #define CONFIG(swap, m, n, rows, columns, chunks, sets, stages, pair, split, staged, idle)         \
     "swap=" #swap " block_m=" #m " block_n=" #n " row_groups=" #rows " column_groups=" #columns    \
     " chunks=" #chunks " sets=" #sets " stages=" #stages " pair=" #pair " split_k=" #split         \
@@ -81,6 +82,34 @@ static const struct {
     {"emu:rtx5090", "fp8_gemm:m=512,n=1792,k=5120,recipe=f32-1x128-128x128", MMA_SYNC,
      "swap=0 block_m=64 block_n=112 block_k=128 warps_m=2 warps_n=2 warps_k=1 split_k=1 stages=3 "
      "promote=64 raster=1 residency=1"},
+    /* Experts' rows, evenly: few and many of each, gates and ups with and without codes. */
+    {"emu:h20",
+     "moe_gemm:m=128,n=2048,k=1024,experts=16,tokens=8,topk=6,group_layout=masked,recipe=ue8m0-"
+     "1x32-32x32",
+     MOE, NULL},
+    {"emu:h20",
+     "moe_gemm:n=2048,k=1024,experts=8,tokens=512,topk=4,group_layout=contiguous,recipe=f32-1x128-"
+     "128x128",
+     MOE, NULL},
+    {"emu:h200",
+     "moe_gemm:n=2048,k=1024,experts=8,tokens=512,topk=4,group_layout=psum,recipe=ue8m0-1x32-32x32",
+     MOE, NULL},
+    {"emu:h20",
+     "moe_gemm:n=2048,k=1024,experts=8,tokens=512,topk=4,group_layout=contiguous,recipe=f32-1x128-"
+     "128x128,activation=silu_mul,out=e4m3,out_group=128,out_scale=f32",
+     MOE "_gated", NULL},
+    {"emu:h20",
+     "moe_gemm:m=128,n=2048,k=1024,experts=16,tokens=64,topk=6,group_layout=masked,recipe=ue8m0-"
+     "1x32-32x32,activation=silu_mul_v4,out=e4m3,out_group=32",
+     MOE "_gated", NULL},
+    {"emu:h20",
+     "moe_gemm:m=128,n=2048,k=1024,experts=16,tokens=8,topk=6,group_layout=masked,recipe=ue8m0-"
+     "1x32-e2m1/1x32",
+     MOE "_fp4", NULL},
+    {"emu:h20",
+     "moe_gemm:m=128,n=2048,k=1024,experts=16,tokens=64,topk=6,group_layout=masked,recipe=ue8m0-"
+     "1x32-e2m1/1x32,activation=silu_mul_v4,out=e4m3,out_group=32",
+     MOE "_fp4_gated", NULL},
 };
 
 /* Of the time; of a pipe's own, where it takes a quarter of the time or more: ptxas drops

@@ -56,11 +56,11 @@ static void open_row(prove_fixture *f, int row, size_t on, int tokens)
 }
 
 /* What the distinct lines of 128 bytes alone would take, at the share of bandwidth that copies
- * reach (models/perf.c). */
+ * reach. */
 static double dram_ns(const prove_fixture *f, const prove_result *r)
 {
     return (double)r->counters.unique_lines * 128.0 /
-           (0.92 * (double)f->d->gpu.facts.mem_bytes_per_s / 1e9);
+           (PERF_DRAM_SHARE * (double)f->d->gpu.facts.mem_bytes_per_s / 1e9);
 }
 
 static void hold_row(int row, size_t on, size_t size)

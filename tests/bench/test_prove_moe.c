@@ -8,6 +8,7 @@
 #define PLAIN_TEMPLATE "moe_gemm/sm90_wgmma"
 #define GATED_TEMPLATE "moe_gemm/sm90_wgmma_gated"
 #define FP4_TEMPLATE   "moe_gemm/sm90_wgmma_fp4"
+#define FP4_GATED      "moe_gemm/sm90_wgmma_fp4_gated"
 #define TILE(swap, m, n, rows, columns, chunks, sets, stages, pair)                                \
     "swap=" #swap " block_m=" #m " block_n=" #n " row_groups=" #rows " column_groups=" #columns    \
     " chunks=" #chunks " sets=" #sets " queue=1 stages=" #stages " pair=" #pair " raster=8"
@@ -23,6 +24,7 @@
 #define SHAPE     "moe_gemm:n=328,k=528,experts=5,tokens=96,topk=3,"
 #define SHAPE_FP4 "moe_gemm:n=328,k=544,experts=5,tokens=96,topk=3,"
 #define GATES     "moe_gemm:n=768,k=528,experts=5,tokens=96,topk=3,activation="
+#define GATES_FP4 "moe_gemm:n=768,k=544,experts=5,tokens=96,topk=3,activation="
 #define CODES     ",out=e4m3,out_group="
 static const struct {
     const char *problem, *template, *config;
@@ -81,6 +83,14 @@ static const struct {
      GATED(40, 1, 32, 256, 2, 1, 1, 1, 3, 1)},
     {GATES "silu_mul,group_layout=psum,recipe=f32-1x128-1x128" CODES "32,out_scale=f32",
      GATED(40, 0, 64, 128, 1, 2, 1, 1, 4, 0)},
+    {GATES_FP4 "silu_mul_v4,group_layout=psum,row_align=16,recipe=ue8m0-1x32-e2m1/1x32" CODES "32",
+     FP4_GATED,
+     "fold=0 block_m=16 block_n=128 row_groups=1 chunks=1 sets=2 stages=4 pair=1 raster=8 "
+     "residency=1"},
+    {GATES_FP4 "silu_mul_v4,group_layout=masked,recipe=f32-1x128-e2m1/ue8m0/1x32" CODES "128",
+     FP4_GATED,
+     "fold=1 block_m=24 block_n=256 row_groups=2 chunks=1 sets=1 stages=4 pair=0 raster=8 "
+     "residency=1"},
 };
 
 START_TEST(a_config_is_proved)

@@ -50,8 +50,8 @@ START_TEST(elements_are_moved_at_the_roof)
         ck_assert_msg(r.outcome == STORE_OK, "%s: %s", rows[_i].problem, r.reason);
         manifest_config_format(f.choice.m, &f.choice.config, chosen, sizeof chosen, NULL);
         problem_work(&f.problem, &flop, &bytes);
-        /* at the share of bandwidth that copies reach (models/perf.c) */
-        const double dram = bytes / (0.92 * (double)f.d->gpu.facts.mem_bytes_per_s / 1e9);
+        /* at the share of bandwidth that copies reach */
+        const double dram = bytes / (PERF_DRAM_SHARE * (double)f.d->gpu.facts.mem_bytes_per_s / 1e9);
         const double share = dram / (r.time_ns - r.model.term_ns[PERF_LAUNCH]);
         const double sampled = (double)r.counters.ctas_run / (double)r.counters.ctas_total;
         const double sectors = (double)r.counters.global_sectors * 32 / sampled / bytes;
