@@ -17,14 +17,14 @@
     "setp.eq.u32 %p1, %r2, 0; setp.eq.u32 %p2, %r2, 1; setp.eq.u32 %p3, %r3, 0; setp.eq.u32 %p4, " \
     "%r1, 0; not.pred %p5, %p3;\n"
 
-enum { SEEDS = 8, DATA = 8192, HALF = 256 };
+enum { SEEDS = 8, DATA = 8192, HALF = 256, BODY = 10 }; /* BODY: text line of its line 0 */
 
 static hone_status run(ptx_bench *b, const fault_case *c, const char *body, uint64_t n)
 {
     static const uint8_t zeros[DATA];
     char text[8192];
 
-    snprintf(text, sizeof text, "%s%s\nret;\n}\n", HEAD, body);
+    snprintf(text, sizeof text, "%s%s\nret;\n}\n" FAULT_CASE_FILE, HEAD, body);
     ptx_bench_open(b);
     b->launch.checks = HONE_EMU_CHECK_ALL;
     b->launch.schedule_seed = n / 2;
@@ -40,8 +40,7 @@ static hone_status run(ptx_bench *b, const fault_case *c, const char *body, uint
                          (void *[]){&data, &half, &gone});
 }
 
-/* One '*' in the pattern stands for an address. */
-static bool matches(const char *pattern, const char *text)
+bool fault_case_matches(const char *pattern, const char *text)
 {
     const char *star = strchr(pattern, '*');
     size_t head = star != NULL ? (size_t)(star - pattern) : 0, len = strlen(text);
@@ -54,12 +53,45 @@ static bool matches(const char *pattern, const char *text)
            strcmp(star + 1, text + len - tail) == 0;
 }
 
+uint32_t fault_case_lines(const char *body, char *out, size_t capacity)
+{
+    uint32_t lines = 0;
+    size_t used = 0;
+
+    for (const char *at = body; at != NULL; lines++) {
+        const char *end = strchr(at, '\n');
+        int len = end != NULL ? (int)(end - at) : (int)strlen(at);
+        used += (size_t)snprintf(out + used, capacity - used, "%s.loc 1 %u 1\n%.*s",
+                                 lines > 0 ? "\n" : "", FAULT_CASE_LINE + lines, len, at);
+        ck_assert_uint_lt(used, capacity);
+        at = end != NULL ? end + 1 : NULL;
+    }
+    return lines;
+}
+
+/* The same with the lines of a CUDA source, as -lineinfo has them. */
+static void cuda_line_is_told(const fault_case *c)
+{
+    char body[8192];
+    ptx_bench b;
+    int lines = (int)fault_case_lines(c->bad, body, sizeof body), line = c->line - BODY;
+
+    line = line < lines ? line : lines - 1; /* behind the body: still its last */
+    ck_assert_int_eq(run(&b, c, body, 0), HONE_WRONG);
+    ck_assert_str_eq(b.fault.source, "k.cu");
+    ck_assert_msg(b.fault.source_line == FAULT_CASE_LINE + line, "%s: CUDA line %d, not %d",
+                  c->name, b.fault.source_line, FAULT_CASE_LINE + line);
+    ptx_bench_close(&b);
+}
+
 void fault_case_is_told(const fault_case *c)
 {
     ptx_bench b;
 
+    cuda_line_is_told(c);
     ck_assert_msg(run(&b, c, c->bad, 0) == HONE_WRONG, "%s: not caught", c->name);
-    ck_assert_msg(strcmp(b.fault.kind, c->kind) == 0 && matches(c->message, b.fault.message),
+    ck_assert_msg(strcmp(b.fault.kind, c->kind) == 0 &&
+                      fault_case_matches(c->message, b.fault.message),
                   "%s: line %d lane %d warp %d: %s: %s", c->name, b.fault.ptx_line, b.fault.lane,
                   b.fault.warp, b.fault.kind, b.fault.message);
     ck_assert_msg(b.fault.ptx_line == c->line && b.fault.lane == c->lane && b.fault.warp == c->warp,

@@ -28,6 +28,15 @@ typedef struct fault_case {
  * both timings; the bad one under none of them. */
 TCase *fault_case_tests(const char *name, const fault_case *cases, size_t len);
 
+/* The body with a .loc before each line, which says that line n of it is line FAULT_CASE_LINE + n
+ * of k.cu; how many lines there are. FAULT_CASE_FILE goes behind the kernel. */
+#define FAULT_CASE_FILE ".file 1 \"k.cu\"\n"
+enum { FAULT_CASE_LINE = 500 };
+uint32_t fault_case_lines(const char *body, char *out, size_t capacity);
+
+/* One '*' in the pattern stands for an address. */
+bool fault_case_matches(const char *pattern, const char *text);
+
 /* The first of these by itself; and the twin once, in order and at issue. */
 void fault_case_is_told(const fault_case *c);
 void fault_case_twin_passes_once(const fault_case *c);

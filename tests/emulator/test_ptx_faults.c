@@ -1,6 +1,6 @@
 /* test_ptx_faults.c - one small wrong kernel for each detector: the kind, the PTX line and the lane
  * must be right; and right kernels that look like wrong ones must pass. */
-#include "tests/emulator/ptx_bench.h"
+#include "tests/emulator/fault_case.h"
 #include "tests/support/suite.h"
 
 #include <check.h>
@@ -131,12 +131,74 @@ static const struct {
      NULL, 0, 0, 32},
 };
 
+/* What is said of each, word for word; a '*' stands for an address. */
+static const struct {
+    const char *name, *message;
+} messages[] = {
+    {"a store past the end of an allocation", "4 bytes at * lie in no allocation"},
+    {"a load far from everything", "4 bytes at 0x40 lie in no allocation"},
+    {"a load through a null pointer, generic", "4 bytes at 0 lie in no allocation"},
+    {"a load of freed memory", "4 bytes at *: the allocation was freed"},
+    {"a misaligned vector load", "address * of an access of 8 bytes is not a multiple of 8"},
+    {"a shared store past the end", "4 bytes at offset 512 of shared memory; it has 512 bytes"},
+    {"a misaligned shared load", "address 0x8 of an access of 16 bytes is not a multiple of 16"},
+    {"a local load past the end", "4 bytes at offset 64 of local memory; it has 64 bytes"},
+    {"a global value that was never written reaches a store",
+     "the value stored comes from memory or a register that was never written"},
+    {"a shared value that was never written reaches a branch",
+     "the predicate comes from memory or a register that was never written"},
+    {"one lane's poison travels through shfl to its readers",
+     "the value stored comes from memory or a register that was never written"},
+    {"poison as an address", "the address comes from memory or a register that was never written"},
+    {"a register that one path leaves unset",
+     "the value stored comes from memory or a register that was never written"},
+    {"poison in a matrix operand",
+     "an operand of the matrix unit comes from memory or a register that was never written"},
+    {"cp.async read before its wait",
+     "4 bytes at offset 0 of shared memory: a copy that will write byte 0 is still in flight"},
+    {"cp.async waited for one group too few",
+     "4 bytes at offset 0 of shared memory: a copy that will write byte 0 is still in flight"},
+    {"cp.async from a misaligned source",
+     "cp.async of 16 bytes from *, which is not a multiple of that"},
+    {"a barrier that half a warp reaches while the other half is at another",
+     "lanes 0000ffff of the warp wait here, lanes ffff0000 never come"},
+    {"two warps at different barriers", "no warp can go on: warp 0 line 13 barrier 2 (32 of 64); "
+                                        "warp 1 line 10 barrier 1 (32 of 64);"},
+    {"a named barrier that expects more threads than come",
+     "no warp can go on: warp 0-1 line 8 barrier 3 (64 of 96);"},
+    {"barrier counts that do not agree",
+     "barrier 1: 96 threads are given here, 64 elsewhere; both must agree and be a multiple of 32"},
+    {"shfl from a lane that does not take part",
+     "shfl reads lane 16, which does not take part (0000ffff do)"},
+    {"a lane outside of the member mask that it gives",
+     "lanes ffffffff run this with member mask 7fffffff, which leaves lane 31 out"},
+    {"bar.warp.sync by lanes that are not in its mask",
+     "lanes 0000000f run this with member mask 0000000e, which leaves lane 0 out"},
+    {"lanes that wait for one another at two places",
+     "member mask ffffffff: lanes 0000ffff wait here, lanes ffff0000 never come (lane 16 is at "
+     "line 10)"},
+    {"a loop without an end", "past the instruction budget; a loop does not end, or waits for a "
+                              "CTA that runs later: warp 0 line 9;"},
+    {"trap in one lane", "the kernel executed trap"},
+    {"a branch table overrun", "branch table has 2 entries, index is 2"},
+};
+
+static const char *message_of(const char *name)
+{
+    for (size_t n = 0; n < ARRAY_LEN(messages); n++) {
+        if (strcmp(messages[n].name, name) == 0) {
+            return messages[n].message;
+        }
+    }
+    return "";
+}
+
 static hone_status run_body(ptx_bench *b, const char *body, uint32_t threads, bool checks)
 {
     static uint8_t zeros[256];
     char text[8192];
 
-    snprintf(text, sizeof text, "%s%s\nret;\n}\n", HEAD, body);
+    snprintf(text, sizeof text, "%s%s\nret;\n}\n" FAULT_CASE_FILE, HEAD, body);
     ptx_bench_open(b);
     b->launch.checks = checks ? HONE_EMU_CHECK_ALL : 0;
     uint64_t data = ptx_bench_buffer(b, NULL, 512), gone = ptx_bench_buffer(b, zeros, 256);
@@ -162,8 +224,28 @@ START_TEST(a_wrong_kernel_is_caught_where_it_is_wrong_and_a_right_one_passes)
                           b.fault.lane == cases[_i].lane && b.fault.result != 0,
                       "%s: %s at line %d lane %d (%d): %s", cases[_i].name, b.fault.kind,
                       b.fault.ptx_line - LINE, b.fault.lane, b.fault.result, b.fault.message);
+        ck_assert_msg(fault_case_matches(message_of(cases[_i].name), b.fault.message), "%s: %s",
+                      cases[_i].name, b.fault.message);
         ck_assert_str_eq(b.fault.kernel, "k");
     }
+    ptx_bench_close(&b);
+}
+END_TEST
+
+START_TEST(a_wrong_kernel_is_told_with_its_cuda_line)
+{
+    ptx_bench b;
+    char body[8192];
+    int lines = (int)fault_case_lines(cases[_i].body, body, sizeof body);
+    int line = cases[_i].line < lines ? cases[_i].line : lines - 1;
+
+    if (cases[_i].kind == NULL) {
+        return;
+    }
+    ck_assert_int_eq(run_body(&b, body, cases[_i].threads, true), HONE_WRONG);
+    ck_assert_str_eq(b.fault.source, "k.cu");
+    ck_assert_msg(b.fault.source_line == FAULT_CASE_LINE + line, "%s: CUDA line %d", cases[_i].name,
+                  b.fault.source_line);
     ptx_bench_close(&b);
 }
 END_TEST
@@ -254,6 +336,7 @@ int main(void)
     tcase_set_timeout(tests, 60);
     tcase_add_loop_test(tests, a_wrong_kernel_is_caught_where_it_is_wrong_and_a_right_one_passes, 0,
                         (int)ARRAY_LEN(cases));
+    tcase_add_loop_test(tests, a_wrong_kernel_is_told_with_its_cuda_line, 0, (int)ARRAY_LEN(cases));
     tcase_add_test(tests, with_checks_off_unwritten_memory_is_no_fault_but_bounds_still_are);
     tcase_add_loop_test(tests, strict_barriers_want_lanes_that_have_exited_too, 0, 10);
     tcase_add_test(tests, a_fault_names_its_warp_and_cta);
