@@ -68,6 +68,13 @@ START_TEST(a_tuned_store_answers)
 }
 END_TEST
 
+#define MOE(layout, recipe, promote)                                                               \
+    "--template moe_gemm/mma_sync --config 'swap=0 block_m=16 block_n=64 block_k=128 warps_m=1 "   \
+    "warps_n=4 warps_k=1 stages=3 promote=" promote " raster=1 residency=1' --problem "            \
+    "moe_gemm:tokens=12,topk=2,experts=5,n=72,k=256,row_align=16,group_layout=" layout             \
+    ",recipe=" recipe
+#define MOE_SAYS "1 candidates, 0 not proved"
+
 /* Commands that compile and prove: a right config passes, a wrong text is refused. */
 static const struct {
     const char *line;
@@ -82,6 +89,20 @@ static const struct {
     {"hone verify --device emu:h20 --template fp8_gemm/mma_sync --config 'block_m=16 block_n=17' "
      "--problem " FLOW_GEMM("16"),
      2, "block_m=16 block_n=17"},
+    {"hone verify --device emu:h20 " MOE("contiguous", "f32-1x128-128x128", "128"), 0, MOE_SAYS},
+    {"hone verify --device emu:h20 " MOE("contiguous", "ue8m0-1x32-32x32", "32"), 0, MOE_SAYS},
+    {"hone verify --device emu:h20 " MOE("masked", "f32-1x128-128x128", "128"), 0, MOE_SAYS},
+    {"hone verify --device emu:h20 " MOE("masked", "ue8m0-1x32-32x32", "32"), 0, MOE_SAYS},
+    {"hone verify --device emu:h20 " MOE("psum", "f32-1x128-128x128", "128"), 0, MOE_SAYS},
+    {"hone verify --device emu:h20 " MOE("psum", "ue8m0-1x32-32x32", "32"), 0, MOE_SAYS},
+    {"hone verify --budget 1 --device emu:rtx4090 --problem "
+     "moe_gemm:tokens=7,topk=2,experts=3,n=40,k=160,group_layout=psum,row_align=1,recipe=f32-1x128-"
+     "128x128",
+     0, "1 candidates, 0 not proved"},
+    {"hone verify --budget 1 --device emu:rtx4090 --problem "
+     "moe_gemm:tokens=7,topk=2,experts=3,n=40,k=160,group_layout=contiguous,row_align=1,recipe=f32-"
+     "1x128-128x128",
+     1, "labels finer than the tile"},
     {"hone bench --device emu:h20 --problem " FLOW_GEMM("16"), 0, "modelled"},
     {"hone bench --device emu:rtx4090 --problem " FLOW_KV, 0, "modelled"},
     {"hone compile --device emu:h20 --problem " FLOW_ACT, 0, "registers"},
