@@ -231,6 +231,10 @@ static hone_status fill(const hone_problem *problem, inputs_kind kind, inputs_ro
         fill_counter(in->image[3]);
         inputs_fill_scale_pack(&problem->as.scale_pack, kind, seed, in);
         return HONE_OK;
+    case HONE_OP_MOE_ALIGN:
+        fill_counter(in->image[5]);
+        inputs_fill_moe_align(&problem->as.moe_align, kind, seed, in);
+        return HONE_OK;
     case HONE_OP_KV_QUANT:
         return inputs_fill_kv_quant(&problem->as.kv_quant, kind, seed, in, error);
     case HONE_OP_KV_GATHER:

@@ -47,6 +47,9 @@ hone_status inputs_fill_kv_gather(const hone_kv_gather *p, inputs_kind kind, uin
 /* Scales, and the sizes of experts. */
 void inputs_fill_scale_pack(const hone_scale_pack *p, inputs_kind kind, uint64_t seed, inputs *in);
 
+/* What routers choose, on poison of the kind's own, since 0xff is -1, which padding is. */
+void inputs_fill_moe_align(const hone_moe_align *p, inputs_kind kind, uint64_t seed, inputs *in);
+
 /* A normal variate. */
 float inputs_normal(uint64_t *state);
 

@@ -60,6 +60,8 @@ static double elements_of(const hone_problem *problem)
         return (double)scales->rows * (double)scales->groups * (double)scales->batch;
     case HONE_OP_MXFP4_FOLD:
         return (double)mxfp4->n * (double)mxfp4->k * (double)mxfp4->batch;
+    case HONE_OP_MOE_ALIGN: /* an entry is as much work as that many elements */
+        return 16.0 * (double)problem->as.moe_align.tokens * problem->as.moe_align.topk;
     default:
         return 0.0;
     }
@@ -70,9 +72,13 @@ bool prove_is_plenty(const hone_problem *problem)
     return elements_of(problem) > PLENTY_ELEMENTS;
 }
 
-/* Rows that are left out are not written, so that the tiles of sampled CTAs could not be told. */
+/* Rows that are left out are not written, so that the tiles of sampled CTAs could not be told; what
+ * a CTA of moe_align writes hangs on all entries. */
 static bool has_gaps(const hone_problem *problem)
 {
+    if (problem->op == HONE_OP_MOE_ALIGN) {
+        return true;
+    }
     return problem->op == HONE_OP_ACT_QUANT && problem->as.act_quant.row_set != HONE_ROWS_EVERY;
 }
 
@@ -85,12 +91,13 @@ bool prove_is_large(const device *d, const hone_problem *problem)
            (elements_of(problem) > WHOLE_ELEMENTS && !has_gaps(problem));
 }
 
-/* Tokens of a KV op, whose slots are drawn; of another op there are always enough. */
-static int64_t kv_tokens(const hone_problem *problem)
+/* Tokens of an op whose slots or experts are drawn; of another op there are always enough. */
+static int64_t drawn_tokens(const hone_problem *problem)
 {
-    return problem->op == HONE_OP_KV_GATHER  ? problem->as.kv_gather.tokens
-           : problem->op == HONE_OP_KV_QUANT ? problem->as.kv_quant.tokens
-                                             : INPUTS_MANY_TOKENS;
+    return problem->op == HONE_OP_MOE_ALIGN   ? problem->as.moe_align.tokens
+           : problem->op == HONE_OP_KV_GATHER ? problem->as.kv_gather.tokens
+           : problem->op == HONE_OP_KV_QUANT  ? problem->as.kv_quant.tokens
+                                              : INPUTS_MANY_TOKENS;
 }
 
 prove_kinds prove_kinds_of(const device *d, const hone_problem *problem)
@@ -106,7 +113,7 @@ prove_kinds prove_kinds_of(const device *d, const hone_problem *problem)
     if (d->driver->emu != NULL && prove_is_plenty(problem)) {
         return (prove_kinds){kinds_plenty, ARRAY_LEN(kinds_plenty)};
     }
-    if (kv_tokens(problem) >= INPUTS_MANY_TOKENS) {
+    if (drawn_tokens(problem) >= INPUTS_MANY_TOKENS) {
         quant.len = KINDS_MANY_TOKENS;
     }
     return quant;

@@ -64,6 +64,10 @@ uint32_t reference_scale_pack(const hone_scale_pack *p, const inputs *in, int64_
 /* Lines of one matrix, and rows of a line with their padding. */
 void reference_scale_pack_shape(const hone_scale_pack *p, int64_t *lines, int64_t *rows);
 
+/* All outputs of a moe_align, as long as its operands say; *dropped grows. */
+void reference_moe_align(const hone_moe_align *p, const inputs *in, int32_t *groups,
+                         int32_t *source, int32_t *place, int32_t *counts, uint64_t *dropped);
+
 /* The whole cache and the counters after all tokens: `cache`, `dropped` and `nonfinite` start as
  * `in` has them. */
 hone_status reference_kv_quant(const hone_kv_quant *p, const inputs *in, uint8_t *cache,
