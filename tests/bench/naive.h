@@ -61,6 +61,12 @@ double naive_code(const uint8_t *codes, int32_t element, int64_t row, int64_t k,
 int64_t naive_scale_place(int32_t layout, int64_t rows, int64_t groups, int64_t row, int64_t group);
 void naive_scale_write(uint8_t *scales, int32_t dtype, int64_t place, float scale);
 
+/* Rows of a grouped product. Faults: NAIVE_SWAPPED_SCALE orders an expert's rows downwards,
+ * NAIVE_K_TAIL aligns none, NAIVE_SLOT_MINUS gives -1 to the last expert, NAIVE_INFINITY_FITS cuts
+ * ids to 32 bits, NAIVE_PAGE_OFF numbers rows within their expert, NAIVE_EVERY_ROW counts what has
+ * no room. */
+void naive_moe_align(const hone_moe_align *p, const inputs *in, naive_fault fault, inputs *out);
+
 /* naive_run of the KV ops. */
 void naive_kv_quant(const hone_kv_quant *p, const inputs *in, naive_fault fault, inputs *out);
 void naive_kv_gather(const hone_kv_gather *p, const inputs *in, naive_fault fault, inputs *out);

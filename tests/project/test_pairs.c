@@ -82,6 +82,16 @@ static const pairs_axis scales[] = {
     {"scale", {"f32", "ue8m0"}, false},
     {"scale_layout", {"col", "tma", "packed"}, false},
 };
+static const pairs_axis routes[] = {
+    {"tokens", {"0", SIZES}, true},
+    {"m", {"0", "7", "128", "1000"}, true},
+    {"experts", {"1", "8", "33", "256", "512"}, false},
+    {"topk", {"1", "6", "8"}, true},
+    {"group_layout", {"contiguous", "masked", "psum"}, false},
+    {"row_align", {"1", "24", "128"}, false},
+    {"ids", {"i32", "i64"}, false},
+    {"align", {"4", "8", "16"}, true},
+};
 static const pairs_axis kv[] = {
     {"tokens", {SIZES}, true},
     {"pages", {"1", "3", "9"}, true},
@@ -145,6 +155,7 @@ static const struct {
     {"weight_quant/blocks", "weight_quant", weight, LEN(weight), 0, 2},
     {"mxfp4_fold/blocks", "mxfp4_fold", mxfp4, LEN(mxfp4), 0, 2},
     {"scale_pack/tiles", "scale_pack", scales, LEN(scales), 0, 2},
+    {"moe_align/sort", "moe_align", routes, LEN(routes), 0, 2},
     {"kv_quant/nibbles", "kv_quant", nibbles, LEN(nibbles), 0, 2},
     {"kv_quant/single", "kv_quant", flat, LEN(flat), 0, 2},
     {"kv_quant/copy", "kv_quant", flat, LEN(flat), 0, 2},

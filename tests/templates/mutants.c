@@ -43,6 +43,13 @@
 #define SCALES      "scale_pack/tiles"
 #define SCALES_CU   "scale_pack/tiles.cu"
 #define SCALES_TILE "vec=4 threads=64 tile_rows=64 tile_lines=4"
+#define SORT        "moe_align/sort"
+#define SORT_CU     "moe_align/sort.cu"
+#define SORT_TILE   "threads=128 items=1 least_ctas=1"
+#define SORT_LABELS "moe_align:tokens=37,experts=9,topk=4,group_layout=contiguous,row_align=16"
+#define SORT_ENDS   "moe_align:tokens=37,experts=40,topk=4,group_layout=psum,row_align=16"
+#define SORT_WIDE   "moe_align:tokens=37,experts=9,topk=4,group_layout=masked,ids=i64"
+#define SORT_TIGHT  "moe_align:tokens=37,m=5,experts=9,topk=4,group_layout=masked"
 #define KV          "kv_quant/tokens"
 #define KV_CU       "kv_quant/tokens.cu"
 #define KV_PAGE     "device/kv_page.cuh"
@@ -214,6 +221,38 @@ const mutant mutants[] = {
      "groups = i32(sizes[i] - done < 4 ? sizes[i] - done : 4);", "groups = 4;",
      "scale_pack:rows=132,groups=70,experts=9,gran_k=32",
      "vec=4 threads=64 tile_rows=64 tile_lines=8", "bytes that no group has"},
+    {"-1 taken for an expert", SORT, SORT_CU, "u64(i64(id)) < u64(C.experts) ? i32(id) : -1",
+     "u64(i64(id)) < u64(C.experts) ? i32(id) : 0", SORT_LABELS, SORT_TILE,
+     "other ranks' tokens go to an expert (cases.md 72)"},
+    {"wide ids cut", SORT, SORT_CU, "u64(i64(id)) < u64(C.experts)", "u32(id) < u32(C.experts)",
+     SORT_WIDE, SORT_TILE, "2^32 becomes expert 0"},
+    {"a negative id used", SORT, SORT_CU, "u64(i64(id)) < u64(C.experts)",
+     "i64(id) < i64(C.experts)", SORT_LABELS, SORT_TILE, "an index before the tables"},
+    {"experts not aligned", SORT, SORT_CU, "return (rows + (C.unit - 1)) / C.unit * C.unit;",
+     "return rows;", SORT_LABELS, SORT_TILE, "a tile of two experts (cases.md 12)"},
+    {"padding not written", SORT, SORT_CU, "    source[row] = -1;\n", "", SORT_LABELS, SORT_TILE,
+     "a row of the step before"},
+    {"labels of padding not written", SORT, SORT_CU, "        groups[row] = -1;\n", "", SORT_LABELS,
+     SORT_TILE, "an expert's weights for rows that are not there"},
+    {"rows behind all experts not written", SORT, SORT_CU,
+     "for (u32 row = s.end + thread; row < m; row += threads)", "for (u32 row = m; row < m;)",
+     SORT_LABELS, SORT_TILE, "the same, past the last expert"},
+    {"chunks before left out", SORT, SORT_CU, "s.before[x] + s.own[warp][x] + rank[i]",
+     "s.own[warp][x] + rank[i]", SORT_LABELS, SORT_TILE, "two entries in one row"},
+    {"warps before left out", SORT, SORT_CU, "s.own[w][expert] = u16(all);",
+     "s.own[w][expert] = 0;", SORT_LABELS, SORT_TILE, "two entries in one row"},
+    {"ranks by lane from above", SORT, SORT_CU, "__popc(alike & ((1u << lane) - 1))",
+     "__popc(alike & ~((2u << lane) - 1))", SORT_LABELS, SORT_TILE, "not the entries' order"},
+    {"runs of experts begin anew", SORT, SORT_CU,
+     "runs = lanes_sum(lane < expert / 32 && lane < S::kRuns ? s.sums[lane] : 0);", "", SORT_ENDS,
+     SORT_TILE, "the 33rd expert at row 0"},
+    {"rows past the room are written", SORT, SORT_CU, "expert[i] >= 0 && nth < s.held[x]",
+     "expert[i] >= 0", SORT_TIGHT, SORT_TILE, "the next expert's rows (cases.md 59)"},
+    {"a batch does not wait for the one before", SORT, SORT_CU,
+     "        __syncwarp();\n    }\n    if", "    }\n    if", SORT_LABELS,
+     "threads=128 items=4 least_ctas=1", "a count read too early"},
+    {"lost entries not counted", SORT, SORT_CU, "lost += all - held;", "", SORT_TIGHT, SORT_TILE,
+     "silent"},
     {"page off by one", KV, KV_PAGE, "return {cache + page * page_stride,",
      "return {cache + (page > 0 ? page - 1 : page) * page_stride,", KV_PAGES, KV_TILE,
      "a token overwrites the same place of the page before"},

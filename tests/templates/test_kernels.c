@@ -34,6 +34,9 @@ static const struct {
     {"scale_pack:rows=4096,groups=56", "a100"},
     {"scale_pack:rows=7,groups=7,scale=f32", "h20"},
     {"scale_pack:rows=4096,groups=512,experts=32", "rtx5090"},
+    {"moe_align:tokens=64,experts=256,topk=8,group_layout=contiguous", "a100"},
+    {"moe_align:tokens=4096,experts=512,topk=10,group_layout=psum,ids=i64", "h20"},
+    {"moe_align:tokens=1,experts=8,topk=6,group_layout=masked,align=4", "rtx4090"},
     {"kv_quant:tokens=7,pages=9,record_format=v41_528,record_layout=split,record_rule=pow2_amax",
      "a100"},
     {"kv_quant:tokens=64,pages=9,record_format=v32_656,record_layout=interleaved,record_rule=raw_"

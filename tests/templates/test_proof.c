@@ -55,6 +55,13 @@ static const char *const problems[] = {
     "scale_pack:rows=130,groups=12,batch=2,scale_layout=col",
     "scale_pack:rows=132,groups=70,experts=9,gran_k=32",
     "scale_pack:rows=8,groups=300,experts=128",
+    "moe_align:tokens=37,experts=9,topk=4,group_layout=contiguous,row_align=16",
+    "moe_align:tokens=300,experts=256,topk=8,group_layout=contiguous,ids=i64",
+    "moe_align:tokens=70,experts=512,topk=6,group_layout=psum,row_align=24",
+    "moe_align:tokens=37,m=70,experts=9,topk=4,group_layout=psum,ids=i64,align=8",
+    "moe_align:tokens=129,experts=48,topk=6,group_layout=masked",
+    "moe_align:tokens=37,m=5,experts=9,topk=4,group_layout=masked,align=4",
+    "moe_align:tokens=1,experts=1,topk=1,group_layout=contiguous",
     "kv_quant:tokens=9,pages=3,record_format=index_132,record_layout=split,record_rule=raw_amax",
     "kv_quant:tokens=40,pages=5,page_size=32,record_format=v32_656,record_layout=interleaved,"
     "record_rule=pow2_scale",

@@ -19,6 +19,10 @@ hone_run(templates block_scale_wide test_templates_block_scale LABELS slow TIMEO
 # Scales moved there against the host's.
 hone_test(templates scales LINK hone_bench SOURCES templates/kernels.c templates/proof.c TIMEOUT 600)
 add_dependencies(test_templates_scales hone_emu hone-worker)
+# Routers' choices against a plain walk.
+hone_test(templates routes LINK hone_bench SOURCES templates/kernels.c templates/proof.c bench/naive_moe_rows.c TIMEOUT 600)
+add_dependencies(test_templates_routes hone_emu hone-worker)
+hone_run(templates routes_many test_templates_routes LABELS slow TIMEOUT 3600 SET HONE_ROUTES=10000)
 # KV caches written and read back.
 hone_test(templates records LINK hone_bench SOURCES templates/kernels.c templates/proof.c TIMEOUT 600)
 add_dependencies(test_templates_records hone_emu hone-worker)

@@ -1,0 +1,86 @@
+/* test_verify_moe_rows.c - as test_verify.c, of the rows of a grouped product. */
+#include "tests/bench/verify_run.h"
+
+#include "tests/support/suite.h"
+
+#include <check.h>
+#include <string.h>
+
+#define LABELS "moe_align:tokens=37,experts=9,topk=4,group_layout=contiguous,row_align=16"
+#define MASKED "moe_align:tokens=37,experts=9,topk=4,group_layout=masked,row_align=8,ids=i64"
+#define ENDS   "moe_align:tokens=37,experts=9,topk=4,group_layout=psum,row_align=16,ids=i64"
+#define MANY   "moe_align:tokens=70,experts=512,topk=6,group_layout=psum,row_align=128"
+#define ONE    "moe_align:tokens=1,experts=1,topk=1,group_layout=contiguous"
+#define NOBODY "moe_align:tokens=0,m=20,experts=3,topk=2,group_layout=contiguous"
+/* Less room than there are rows: the last expert's go, and part of another's. */
+#define TIGHT      "moe_align:tokens=37,m=70,experts=9,topk=4,group_layout=contiguous,row_align=16"
+#define TIGHT_EACH "moe_align:tokens=37,m=5,experts=9,topk=4,group_layout=masked"
+#define TIGHT_ENDS "moe_align:tokens=37,m=70,experts=9,topk=4,group_layout=psum,row_align=16"
+
+static const verify_case cases[] = {
+#define EVERY(problem)                                                                             \
+    {problem, INPUTS_NORMAL, NAIVE_RIGHT, NULL}, {problem, INPUTS_HOLES, NAIVE_RIGHT, NULL},       \
+        {problem, INPUTS_EXTREMES, NAIVE_RIGHT, NULL}, {problem, INPUTS_WIDE, NAIVE_RIGHT, NULL},  \
+        {problem, INPUTS_TINY, NAIVE_RIGHT, NULL}, {problem, INPUTS_ZEROS, NAIVE_RIGHT, NULL},     \
+        {problem, INPUTS_ONES, NAIVE_RIGHT, NULL},                                                 \
+    {                                                                                              \
+        problem, INPUTS_SPECIALS, NAIVE_RIGHT, NULL                                                \
+    }
+    EVERY(LABELS),
+    EVERY(MASKED),
+    EVERY(ENDS),
+    EVERY(MANY),
+    EVERY(ONE),
+    EVERY(NOBODY),
+    EVERY(TIGHT),
+    EVERY(TIGHT_EACH),
+    EVERY(TIGHT_ENDS),
+#undef EVERY
+    {LABELS, INPUTS_WIDE, NAIVE_SWAPPED_SCALE, "source[0]"},
+    {MASKED, INPUTS_WIDE, NAIVE_SWAPPED_SCALE, "source[0]"},
+    {LABELS, INPUTS_WIDE, NAIVE_K_TAIL, "groups["},
+    {ENDS, INPUTS_WIDE, NAIVE_K_TAIL, "groups["},
+    {LABELS, INPUTS_ZEROS, NAIVE_SLOT_MINUS, "groups[0]"},
+    {MASKED, INPUTS_HOLES, NAIVE_SLOT_MINUS, "groups["},
+    {ENDS, INPUTS_ZEROS, NAIVE_SLOT_MINUS, "groups[8]"},
+    {MASKED, INPUTS_SPECIALS, NAIVE_INFINITY_FITS, "["},
+    {ENDS, INPUTS_SPECIALS, NAIVE_INFINITY_FITS, "["},
+    {LABELS, INPUTS_SPECIALS, NAIVE_NO_COUNT, "dropped: got 5, expected "},
+    {TIGHT_EACH, INPUTS_EXTREMES, NAIVE_NO_COUNT, "dropped: got 5, expected "},
+    {MASKED, INPUTS_WIDE, NAIVE_PAGE_OFF, "place["},
+    {LABELS, INPUTS_WIDE, NAIVE_TAIL_ROW, "as before"},
+    {MASKED, INPUTS_WIDE, NAIVE_HALF, "as before"},
+    {TIGHT_EACH, INPUTS_EXTREMES, NAIVE_EVERY_ROW, "groups["},
+    {TIGHT_ENDS, INPUTS_EXTREMES, NAIVE_EVERY_ROW, "groups["},
+};
+
+START_TEST(right_passes_and_faults_are_refused)
+{
+    verify_run_case(&cases[_i]);
+}
+END_TEST
+
+/* Poison of 0xff bytes is -1, which padding is: each kind's images say what nobody wrote apart from
+ * it in one kind at least. */
+START_TEST(one_kind_at_least_has_a_poison_that_is_no_padding)
+{
+    verify_run r;
+    int others = 0;
+
+    for (int kind = 0; kind < INPUTS_KINDS; kind++) {
+        verify_run_open(&r, LABELS, (inputs_kind)kind);
+        others += r.in.image[2][0] != 0xff;
+        verify_run_close(&r);
+    }
+    ck_assert_int_eq(others, INPUTS_KINDS / 2);
+}
+END_TEST
+
+int main(void)
+{
+    TCase *tests = tcase_create("verify");
+
+    tcase_add_loop_test(tests, right_passes_and_faults_are_refused, 0, (int)ARRAY_LEN(cases));
+    tcase_add_test(tests, one_kind_at_least_has_a_poison_that_is_no_padding);
+    return suite_run("bench/verify_moe_rows", tests);
+}
