@@ -235,6 +235,9 @@ static hone_status fill(const hone_problem *problem, inputs_kind kind, inputs_ro
         fill_counter(in->image[5]);
         inputs_fill_moe_align(&problem->as.moe_align, kind, seed, in);
         return HONE_OK;
+    case HONE_OP_MOE_COMBINE:
+        fill_counter(in->image[3]);
+        return inputs_fill_moe_combine(&problem->as.moe_combine, kind, seed, in, error);
     case HONE_OP_KV_QUANT:
         return inputs_fill_kv_quant(&problem->as.kv_quant, kind, seed, in, error);
     case HONE_OP_KV_GATHER:

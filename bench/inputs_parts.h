@@ -50,6 +50,10 @@ void inputs_fill_scale_pack(const hone_scale_pack *p, inputs_kind kind, uint64_t
 /* What routers choose, on poison of the kind's own, since 0xff is -1, which padding is. */
 void inputs_fill_moe_align(const hone_moe_align *p, inputs_kind kind, uint64_t seed, inputs *in);
 
+/* Experts' rows, of which a token names some. HONE_NO_MEMORY. */
+hone_status inputs_fill_moe_combine(const hone_moe_combine *p, inputs_kind kind, uint64_t seed,
+                                    inputs *in, hone_error *error);
+
 /* A normal variate. */
 float inputs_normal(uint64_t *state);
 

@@ -62,6 +62,9 @@ static double elements_of(const hone_problem *problem)
         return (double)mxfp4->n * (double)mxfp4->k * (double)mxfp4->batch;
     case HONE_OP_MOE_ALIGN: /* an entry is as much work as that many elements */
         return 16.0 * (double)problem->as.moe_align.tokens * problem->as.moe_align.topk;
+    case HONE_OP_MOE_COMBINE:
+        return (double)problem->as.moe_combine.tokens * (double)problem->as.moe_combine.n *
+               problem->as.moe_combine.topk;
     default:
         return 0.0;
     }
@@ -94,10 +97,11 @@ bool prove_is_large(const device *d, const hone_problem *problem)
 /* Tokens of an op whose slots or experts are drawn; of another op there are always enough. */
 static int64_t drawn_tokens(const hone_problem *problem)
 {
-    return problem->op == HONE_OP_MOE_ALIGN   ? problem->as.moe_align.tokens
-           : problem->op == HONE_OP_KV_GATHER ? problem->as.kv_gather.tokens
-           : problem->op == HONE_OP_KV_QUANT  ? problem->as.kv_quant.tokens
-                                              : INPUTS_MANY_TOKENS;
+    return problem->op == HONE_OP_MOE_ALIGN     ? problem->as.moe_align.tokens
+           : problem->op == HONE_OP_MOE_COMBINE ? problem->as.moe_combine.tokens
+           : problem->op == HONE_OP_KV_GATHER   ? problem->as.kv_gather.tokens
+           : problem->op == HONE_OP_KV_QUANT    ? problem->as.kv_quant.tokens
+                                                : INPUTS_MANY_TOKENS;
 }
 
 prove_kinds prove_kinds_of(const device *d, const hone_problem *problem)

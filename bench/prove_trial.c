@@ -10,7 +10,8 @@
 
 bool prove_adds_to_d(const prover *p)
 {
-    return p->problem.op == HONE_OP_FP8_GEMM && p->problem.as.fp8_gemm.accumulate;
+    return (p->problem.op == HONE_OP_FP8_GEMM && p->problem.as.fp8_gemm.accumulate) ||
+           (p->problem.op == HONE_OP_MOE_COMBINE && p->problem.as.moe_combine.accumulate);
 }
 
 static void fail(prove_result *out, int32_t outcome, const char *reason)

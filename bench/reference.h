@@ -68,6 +68,14 @@ void reference_scale_pack_shape(const hone_scale_pack *p, int64_t *lines, int64_
 void reference_moe_align(const hone_moe_align *p, const inputs *in, int32_t *groups,
                          int32_t *source, int32_t *place, int32_t *counts, uint64_t *dropped);
 
+/* An element of a moe_combine's y: exact up to float64 rounding, sum |weight * d| (plus |y before|
+ * when accumulating), and what the op's order of fused multiply-adds gives before it is rounded to
+ * y. */
+void reference_moe_combine(const hone_moe_combine *p, const inputs *in, int64_t token,
+                           int64_t column, double *value, double *magnitude, float *steps);
+/* Entries that name no row, though they are not -1. */
+uint64_t reference_moe_combine_dropped(const hone_moe_combine *p, const inputs *in);
+
 /* The whole cache and the counters after all tokens: `cache`, `dropped` and `nonfinite` start as
  * `in` has them. */
 hone_status reference_kv_quant(const hone_kv_quant *p, const inputs *in, uint8_t *cache,

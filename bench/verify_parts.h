@@ -58,6 +58,7 @@ hone_status verify_quant(const verify_request *r, verify_result *out, hone_error
 hone_status verify_mxfp4_fold(const verify_request *r, verify_result *out, hone_error *error);
 hone_status verify_scale_pack(const verify_request *r, verify_result *out, hone_error *error);
 hone_status verify_moe_align(const verify_request *r, verify_result *out, hone_error *error);
+hone_status verify_moe_combine(const verify_request *r, verify_result *out, hone_error *error);
 hone_status verify_kv_quant(const verify_request *r, verify_result *out, hone_error *error);
 hone_status verify_kv_gather(const verify_request *r, verify_result *out, hone_error *error);
 

@@ -1,0 +1,166 @@
+// tokens.cu - y[t, :] = sum over j of weight[t, j] * d[place[t, j], :]: experts' rows back in the
+// tokens' order.
+//
+// A thread sums `vec` columns of a token, each row of d read once and y written once; `batch` rows
+// are in flight before the first is added. Always in the order of j, by fused multiply-adds in fp32
+// from y or 0 on, so that no config has other bits. Rows without a place are not read. Domains and
+// launch: tokens.yaml.
+#include "device/formats.cuh"
+#include "device/vector.cuh"
+#include "device/warp.cuh"
+
+struct Config {
+    int in, out;    // Dtype
+    int accumulate; // 1: y is added to
+    int align;      // bytes that operands and rows are multiples of
+    int topk;       // entries of a token
+    int vec;        // columns of an access
+    int threads;    // of a CTA
+    int tokens;     // of a CTA
+    int repeat;     // accesses of a thread to a row
+    int batch;      // entries in flight
+};
+
+template <Config C> struct Work {
+    using In = typename ElementOf<C.in>::Type;
+    using Out = typename ElementOf<C.out>::Type;
+    static constexpr int kLanes = C.threads / C.tokens;                   // of a token
+    static constexpr int kEntries = least(common_divisor(C.batch, C.topk), 4); // of an access
+    static constexpr int kPacks = C.batch / kEntries;
+
+    static_assert(C.threads % 32 == 0 && C.threads <= 1024, "threads: whole warps");
+    static_assert(kLanes * C.tokens == C.threads, "tokens: as many threads each");
+    static_assert(is_pow2(C.vec) && is_pow2(C.batch), "vec, batch: whole accesses");
+    static_assert(C.vec * int(sizeof(In)) <= 16 && C.vec * C.repeat <= 32,
+                  "vec, repeat: what a thread holds stays in registers");
+};
+
+// Columns of a row of y, as floats.
+template <Config C>
+__device__ __forceinline__ void load_sum(const typename Work<C>::Out *y, float (&sum)[C.vec])
+{
+    const auto old = pack_load<C.vec, C.align>(y);
+#pragma unroll
+    for (int i = 0; i < C.vec; i++) {
+        sum[i] = to_float(old.v[i]);
+    }
+}
+
+template <Config C>
+__device__ __forceinline__ void store_sum(typename Work<C>::Out *y, const float (&sum)[C.vec])
+{
+    Pack<typename Work<C>::Out, C.vec> made;
+
+    if constexpr (C.out == F32) {
+#pragma unroll
+        for (int i = 0; i < C.vec; i++) {
+            made.v[i] = sum[i];
+        }
+    } else {
+#pragma unroll
+        for (int i = 0; i < C.vec; i += 2) {
+            const u32 pair = bf16x2_from(sum[i], i + 1 < C.vec ? sum[i + 1] : 0.0f);
+            made.v[i].bits = u16(pair);
+            if (i + 1 < C.vec) {
+                made.v[i + 1].bits = u16(pair >> 16);
+            }
+        }
+    }
+    pack_store<C.align>(y, made);
+}
+
+// Entries of this token that name no row, by one CTA of its columns.
+template <Config C>
+__device__ __forceinline__ void count(const i32 *place, u64 *dropped, bool there, i32 lane, i32 m)
+{
+    u32 mine = 0;
+
+    for (i32 j = lane; there && j < C.topk; j += Work<C>::kLanes) {
+        mine += place[j] < -1 || place[j] >= m ? 1 : 0;
+    }
+    const u32 all = lanes_sum(mine);
+    if (all > 0 && threadIdx.x % 32 == 0) {
+        atomicAdd(dropped, u64(all));
+    }
+}
+
+template <Config C>
+__global__ void __launch_bounds__(C.threads)
+    moe_combine_tokens(const typename Work<C>::In *__restrict__ d, const i32 *__restrict__ place,
+                       const float *__restrict__ weight, u64 *__restrict__ dropped,
+                       typename Work<C>::Out *__restrict__ y, i64 tokens, i64 n, i32 m)
+{
+    using W = Work<C>;
+    const i32 lane = i32(threadIdx.x) % W::kLanes;
+    const i64 token = i64(blockIdx.x) * C.tokens + i32(threadIdx.x) / W::kLanes;
+    const i64 first = (i64(blockIdx.y) * C.repeat * W::kLanes + lane) * C.vec;
+    const bool there = token < tokens;
+    float sum[C.repeat][C.vec] = {};
+
+    place += token * C.topk;
+    weight += token * C.topk;
+    if (blockIdx.y == 0) {
+        count<C>(place, dropped, there, lane, m);
+    }
+    if (!there) {
+        return;
+    }
+#pragma unroll
+    for (int t = 0; C.accumulate && t < C.repeat; t++) {
+        const i64 column = first + t * W::kLanes * C.vec;
+        if (column < n) {
+            load_sum<C>(y + token * n + column, sum[t]);
+        }
+    }
+#pragma unroll 1
+    for (int j = 0; j < C.topk; j += C.batch) {
+        Pack<i32, W::kEntries> row[W::kPacks];
+        Pack<float, W::kEntries> factor[W::kPacks];
+        Pack<typename W::In, C.vec> in[C.batch][C.repeat];
+#pragma unroll
+        for (int p = 0; p < W::kPacks; p++) {
+            const bool inside = C.topk % C.batch == 0 || j + p * W::kEntries < C.topk;
+#pragma unroll
+            for (int i = 0; !inside && i < W::kEntries; i++) {
+                row[p].v[i] = -1;
+            }
+            if (inside) {
+                row[p] = pack_load<W::kEntries, C.align>(place + j + p * W::kEntries);
+                factor[p] = pack_load<W::kEntries, C.align>(weight + j + p * W::kEntries);
+            }
+        }
+#pragma unroll
+        for (int b = 0; b < C.batch; b++) {
+            const i32 at = row[b / W::kEntries].v[b % W::kEntries];
+#pragma unroll
+            for (int t = 0; t < C.repeat; t++) {
+                const i64 column = first + t * W::kLanes * C.vec;
+                if (u32(at) < u32(m) && column < n) {
+                    in[b][t] = pack_load<C.vec, C.align>(d + i64(at) * n + column);
+                }
+            }
+        }
+#pragma unroll
+        for (int b = 0; b < C.batch; b++) {
+            const i32 at = row[b / W::kEntries].v[b % W::kEntries];
+            const float by = factor[b / W::kEntries].v[b % W::kEntries];
+#pragma unroll
+            for (int t = 0; t < C.repeat; t++) {
+                const i64 column = first + t * W::kLanes * C.vec;
+                if (u32(at) < u32(m) && column < n) {
+#pragma unroll
+                    for (int i = 0; i < C.vec; i++) {
+                        sum[t][i] = __fmaf_rn(by, to_float(in[b][t].v[i]), sum[t][i]);
+                    }
+                }
+            }
+        }
+    }
+#pragma unroll
+    for (int t = 0; t < C.repeat; t++) {
+        const i64 column = first + t * W::kLanes * C.vec;
+        if (column < n) {
+            store_sum<C>(y + token * n + column, sum[t]);
+        }
+    }
+}
