@@ -67,6 +67,12 @@ void naive_scale_write(uint8_t *scales, int32_t dtype, int64_t place, float scal
  * no room. */
 void naive_moe_align(const hone_moe_align *p, const inputs *in, naive_fault fault, inputs *out);
 
+/* Sums of them. Faults: NAIVE_SWAPPED_SCALE adds in the order of the last first,
+ * NAIVE_ROW_SCALE_SHIFT takes the next entry's weight, NAIVE_K_TAIL leaves the last entry out,
+ * NAIVE_SLOT_MINUS reads the last row for -1, NAIVE_FLOOR adds in bf16, NAIVE_NEAREST rounds
+ * products. */
+void naive_moe_combine(const hone_moe_combine *p, const inputs *in, naive_fault fault, inputs *out);
+
 /* naive_run of the KV ops. */
 void naive_kv_quant(const hone_kv_quant *p, const inputs *in, naive_fault fault, inputs *out);
 void naive_kv_gather(const hone_kv_gather *p, const inputs *in, naive_fault fault, inputs *out);

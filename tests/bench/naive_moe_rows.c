@@ -1,7 +1,9 @@
 /* naive_moe_rows.c - rows of a grouped product by cursors, in one walk over the entries, and their
  * sums, with faults. */
+#include "core/numfmt.h"
 #include "tests/bench/naive.h"
 
+#include <math.h>
 #include <string.h>
 
 enum { MOST_EXPERTS = 512 };
@@ -125,4 +127,58 @@ void naive_moe_align(const hone_moe_align *p, const inputs *in, naive_fault faul
             groups[e] = (int32_t)begin + counts[e];
         }
     }
+}
+
+/* One element, step by step. NAIVE_FLOOR keeps the sum in bf16 between steps, NAIVE_NEAREST rounds
+ * products before they are added. */
+static float combine(const hone_moe_combine *p, const inputs *in, naive_fault fault, int64_t token,
+                     int64_t column)
+{
+    const bool adds = (p->accumulate != 0) != (fault == NAIVE_STALE_SUM);
+    const int64_t topk = p->topk - (fault == NAIVE_K_TAIL);
+    float sum =
+        adds ? numfmt_decode((hone_dtype)p->out, in->image[4], (uint64_t)(token * p->n + column))
+             : 0.0f;
+
+    for (int64_t n = 0; n < topk; n++) {
+        const int64_t j = fault == NAIVE_SWAPPED_SCALE ? topk - 1 - n : n;
+        const int64_t near = fault == NAIVE_ROW_SCALE_SHIFT ? (j + 1) % p->topk : j;
+        int32_t row = 0;
+        float weight = 0;
+        memcpy(&row, in->image[1] + 4 * (token * p->topk + j), sizeof row);
+        memcpy(&weight, in->image[2] + 4 * (token * p->topk + near), sizeof weight);
+        if (fault == NAIVE_SLOT_MINUS && row == -1) {
+            row = (int32_t)(p->m - 1); /* cases.md 72 */
+        }
+        if (row < 0 || row >= p->m) {
+            continue;
+        }
+        const float x =
+            numfmt_decode((hone_dtype)p->in, in->image[0], (uint64_t)(row * p->n + column));
+        volatile float product = weight * x; /* rounded, whatever the compiler may do */
+        sum = fault == NAIVE_NEAREST ? sum + product : fmaf(weight, x, sum);
+        sum = fault == NAIVE_FLOOR ? numfmt_bf16_decode(numfmt_bf16_encode(sum)) : sum;
+    }
+    return sum;
+}
+
+void naive_moe_combine(const hone_moe_combine *p, const inputs *in, naive_fault fault, inputs *out)
+{
+    const int64_t rows = p->tokens / (fault == NAIVE_HALF ? 2 : 1) - (fault == NAIVE_TAIL_ROW);
+    const int64_t columns = p->n - (fault == NAIVE_TAIL_COLUMN);
+    uint64_t dropped = 0;
+
+    for (int64_t i = 0; i < rows * p->n; i++) {
+        if (i % p->n < columns) {
+            const float y = combine(p, in, fault, i / p->n, i % p->n);
+            numfmt_encode((hone_dtype)p->out, out->image[4], (uint64_t)i, y);
+        }
+    }
+    memcpy(&dropped, out->image[3], sizeof dropped);
+    for (int64_t i = 0; i < p->tokens * p->topk && fault != NAIVE_NO_COUNT; i++) {
+        int32_t row = 0;
+        memcpy(&row, in->image[1] + 4 * i, sizeof row);
+        dropped += row < -1 || row >= p->m;
+    }
+    memcpy(out->image[3], &dropped, sizeof dropped);
 }

@@ -26,6 +26,8 @@ static const struct {
     {"act_quant:m=%d,k=2048,activation=silu_mul", 1.1, {0.83, 0.90}},
     {"act_quant:m=%d,k=2048,activation=silu_mul,scale=ue8m0", 1.1, {0.87, 0.90}},
     {"weight_quant:n=%d,k=7168", 1.1, {0.86, 0.90}},
+    {"moe_combine:tokens=%d,n=7168,topk=8", 1.1, {0.90, 0.90}},
+    {"moe_combine:tokens=%d,n=5120,topk=6,out=f32,accumulate=1", 1.1, {0.90, 0.90}},
     {"weight_quant:n=%d,k=7168,gran_n=1,gran_k=32,scale=ue8m0", 1.41, {0.90, 0.90}},
 };
 

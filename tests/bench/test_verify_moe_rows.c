@@ -17,6 +17,11 @@
 #define TIGHT_EACH "moe_align:tokens=37,m=5,experts=9,topk=4,group_layout=masked"
 #define TIGHT_ENDS "moe_align:tokens=37,m=70,experts=9,topk=4,group_layout=psum,row_align=16"
 
+#define SUMS     "moe_combine:tokens=13,n=40,topk=6"
+#define SUMS_F32 "moe_combine:tokens=9,n=33,topk=3,m=20,in=f32,out=f32,accumulate=1"
+#define SUMS_ADD "moe_combine:tokens=70,n=24,topk=8,accumulate=1"
+#define SUMS_FEW "moe_combine:tokens=1,n=8,topk=1,out=f32"
+
 static const verify_case cases[] = {
 #define EVERY(problem)                                                                             \
     {problem, INPUTS_NORMAL, NAIVE_RIGHT, NULL}, {problem, INPUTS_HOLES, NAIVE_RIGHT, NULL},       \
@@ -35,6 +40,10 @@ static const verify_case cases[] = {
     EVERY(TIGHT),
     EVERY(TIGHT_EACH),
     EVERY(TIGHT_ENDS),
+    EVERY(SUMS),
+    EVERY(SUMS_F32),
+    EVERY(SUMS_ADD),
+    EVERY(SUMS_FEW),
 #undef EVERY
     {LABELS, INPUTS_WIDE, NAIVE_SWAPPED_SCALE, "source[0]"},
     {MASKED, INPUTS_WIDE, NAIVE_SWAPPED_SCALE, "source[0]"},
@@ -52,6 +61,20 @@ static const verify_case cases[] = {
     {MASKED, INPUTS_WIDE, NAIVE_HALF, "as before"},
     {TIGHT_EACH, INPUTS_EXTREMES, NAIVE_EVERY_ROW, "groups["},
     {TIGHT_ENDS, INPUTS_EXTREMES, NAIVE_EVERY_ROW, "groups["},
+    {SUMS_F32, INPUTS_NORMAL, NAIVE_SWAPPED_SCALE, "y["},
+    {SUMS_F32, INPUTS_NORMAL, NAIVE_NEAREST, "y["},
+    {SUMS, INPUTS_NORMAL, NAIVE_FLOOR, "y["},
+    {SUMS, INPUTS_NORMAL, NAIVE_ROW_SCALE_SHIFT, "y[0,0]"},
+    {SUMS, INPUTS_NORMAL, NAIVE_K_TAIL, "y[0,0]"},
+    {SUMS, INPUTS_HOLES, NAIVE_SLOT_MINUS, "y["},
+    {SUMS_ADD, INPUTS_HOLES, NAIVE_SLOT_MINUS, "y["},
+    {SUMS, INPUTS_NORMAL, NAIVE_STALE_SUM, "y[0,0]"},
+    {SUMS_ADD, INPUTS_NORMAL, NAIVE_STALE_SUM, "y[0,0]"},
+    {SUMS, INPUTS_NORMAL, NAIVE_TAIL_ROW, "y[12,0] was left untouched"},
+    {SUMS, INPUTS_NORMAL, NAIVE_TAIL_COLUMN, "y[0,39] was left untouched"},
+    {SUMS, INPUTS_ZEROS, NAIVE_HALF, "y[6,0] was left untouched"},
+    {SUMS_F32, INPUTS_SPECIALS, NAIVE_HALF, "y["},
+    {SUMS, INPUTS_SPECIALS, NAIVE_NO_COUNT, "dropped: got 5, expected "},
 };
 
 START_TEST(right_passes_and_faults_are_refused)
@@ -76,11 +99,44 @@ START_TEST(one_kind_at_least_has_a_poison_that_is_no_padding)
 }
 END_TEST
 
+/* What sampled CTAs of a combine made, of two tokens by 16 columns each. */
+static const struct {
+    naive_fault fault;
+    uint64_t ctas_run;
+    const char *has;
+} samples[] = {
+    {NAIVE_RIGHT, 18, NULL},
+    {NAIVE_RIGHT, 17, "not as many tiles"},
+    {NAIVE_TAIL_COLUMN, 18, "not as many tiles"},
+    {NAIVE_ROW_SCALE_SHIFT, 18, "y["},
+};
+
+START_TEST(sampled_sums_must_be_whole_tiles)
+{
+    verify_run r;
+
+    verify_run_open(&r, SUMS,
+                    INPUTS_NORMAL); /* 7 x 3 tiles; without the last token: 6 rows of them */
+    naive_run(&r.problem, &r.in,
+              samples[_i].fault == NAIVE_RIGHT ? NAIVE_TAIL_ROW : samples[_i].fault, NULL, &r.out);
+    if (samples[_i].fault != NAIVE_RIGHT) { /* the last token is not in the sample */
+        memcpy(r.out.image[4] + 12 * 80, r.in.image[4] + 12 * 80, 80);
+    }
+    verify_run_judge(&r, samples[_i].ctas_run, 21);
+    ck_assert_int_eq(r.result.passed, samples[_i].has == NULL);
+    if (samples[_i].has != NULL) {
+        ck_assert_msg(strstr(r.result.reason, samples[_i].has) != NULL, "%s", r.result.reason);
+    }
+    verify_run_close(&r);
+}
+END_TEST
+
 int main(void)
 {
     TCase *tests = tcase_create("verify");
 
     tcase_add_loop_test(tests, right_passes_and_faults_are_refused, 0, (int)ARRAY_LEN(cases));
+    tcase_add_loop_test(tests, sampled_sums_must_be_whole_tiles, 0, (int)ARRAY_LEN(samples));
     tcase_add_test(tests, one_kind_at_least_has_a_poison_that_is_no_padding);
     return suite_run("bench/verify_moe_rows", tests);
 }

@@ -92,6 +92,12 @@ static const pairs_axis routes[] = {
     {"ids", {"i32", "i64"}, false},
     {"align", {"4", "8", "16"}, true},
 };
+static const pairs_axis sums[] = {
+    {"tokens", {SIZES}, true},        {"n", {"32", "33", "130", "576", "2048"}, false},
+    {"m", {"0", "1", "100"}, true},   {"topk", {"1", "3", "6", "8", "10"}, false},
+    {"in", {"bf16", "f32"}, false},   {"out", {"bf16", "f32"}, false},
+    {"accumulate", {"0", "1"}, true},
+};
 static const pairs_axis kv[] = {
     {"tokens", {SIZES}, true},
     {"pages", {"1", "3", "9"}, true},
@@ -156,6 +162,7 @@ static const struct {
     {"mxfp4_fold/blocks", "mxfp4_fold", mxfp4, LEN(mxfp4), 0, 2},
     {"scale_pack/tiles", "scale_pack", scales, LEN(scales), 0, 2},
     {"moe_align/sort", "moe_align", routes, LEN(routes), 0, 2},
+    {"moe_combine/tokens", "moe_combine", sums, LEN(sums), 0, 2},
     {"kv_quant/nibbles", "kv_quant", nibbles, LEN(nibbles), 0, 2},
     {"kv_quant/single", "kv_quant", flat, LEN(flat), 0, 2},
     {"kv_quant/copy", "kv_quant", flat, LEN(flat), 0, 2},

@@ -50,6 +50,11 @@
 #define SORT_ENDS   "moe_align:tokens=37,experts=40,topk=4,group_layout=psum,row_align=16"
 #define SORT_WIDE   "moe_align:tokens=37,experts=9,topk=4,group_layout=masked,ids=i64"
 #define SORT_TIGHT  "moe_align:tokens=37,m=5,experts=9,topk=4,group_layout=masked"
+#define SUM         "moe_combine/tokens"
+#define SUM_CU      "moe_combine/tokens.cu"
+#define SUM_TILE    "vec=4 threads=64 tokens_cta=1 repeat=1 batch=2"
+#define SUM_BF16    "moe_combine:tokens=13,n=40,topk=6"
+#define SUM_F32     "moe_combine:tokens=13,n=40,topk=6,in=f32,out=f32"
 #define KV          "kv_quant/tokens"
 #define KV_CU       "kv_quant/tokens.cu"
 #define KV_PAGE     "device/kv_page.cuh"
@@ -226,8 +231,6 @@ const mutant mutants[] = {
      "other ranks' tokens go to an expert (cases.md 72)"},
     {"wide ids cut", SORT, SORT_CU, "u64(i64(id)) < u64(C.experts)", "u32(id) < u32(C.experts)",
      SORT_WIDE, SORT_TILE, "2^32 becomes expert 0"},
-    {"a negative id used", SORT, SORT_CU, "u64(i64(id)) < u64(C.experts)",
-     "i64(id) < i64(C.experts)", SORT_LABELS, SORT_TILE, "an index before the tables"},
     {"experts not aligned", SORT, SORT_CU, "return (rows + (C.unit - 1)) / C.unit * C.unit;",
      "return rows;", SORT_LABELS, SORT_TILE, "a tile of two experts (cases.md 12)"},
     {"padding not written", SORT, SORT_CU, "    source[row] = -1;\n", "", SORT_LABELS, SORT_TILE,
@@ -253,6 +256,27 @@ const mutant mutants[] = {
      "threads=128 items=4 least_ctas=1", "a count read too early"},
     {"lost entries not counted", SORT, SORT_CU, "lost += all - held;", "", SORT_TIGHT, SORT_TILE,
      "silent"},
+    {"products rounded before they are added", SUM, SUM_CU,
+     "__fmaf_rn(by, to_float(in[b][t].v[i]), sum[t][i])",
+     "__fadd_rn(__fmul_rn(by, to_float(in[b][t].v[i])), sum[t][i])", SUM_F32, SUM_TILE,
+     "other bits than the order says"},
+    {"rows without a place added", SUM, SUM_CU,
+     "if (u32(at) < u32(m) && column < n) {\n                    in[b][t]",
+     "if (column < n) {\n                    in[b][t]", SUM_BF16, SUM_TILE,
+     "a read before the first row (cases.md 72)"},
+    {"stale rows added", SUM, SUM_CU,
+     "if (u32(at) < u32(m) && column < n) {\n#pragma unroll\n                    for",
+     "if (column < n) {\n#pragma unroll\n                    for", SUM_BF16, SUM_TILE,
+     "what another entry left in a register"},
+    {"one row too many", SUM, SUM_CU, "place[j] >= m ? 1 : 0", "place[j] > m ? 1 : 0", SUM_BF16,
+     SUM_TILE, "not counted"},
+    {"sums begin anew for each batch", SUM, SUM_CU, "j += C.batch) {\n",
+     "j += C.batch) {\n        sum[0][0] = 0.0f;\n", SUM_BF16, SUM_TILE, "the last entries alone"},
+    {"odd columns of a pair", SUM, SUM_CU, "u16(pair >> 16)", "u16(pair)", SUM_BF16, SUM_TILE,
+     "each even column twice"},
+    {"y not added to", SUM, SUM_CU, "for (int t = 0; C.accumulate && t < C.repeat; t++)",
+     "for (int t = 0; false && t < C.repeat; t++)", SUM_BF16 ",accumulate=1", SUM_TILE,
+     "the shared expert is lost"},
     {"page off by one", KV, KV_PAGE, "return {cache + page * page_stride,",
      "return {cache + (page > 0 ? page - 1 : page) * page_stride,", KV_PAGES, KV_TILE,
      "a token overwrites the same place of the page before"},
