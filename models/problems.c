@@ -3,6 +3,7 @@
 
 #include "core/integer.h"
 #include "core/problem.h"
+#include "core/problem_moe.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -193,6 +194,55 @@ static hone_status add_moe(problem_list *list, const shape *s, int64_t m, hone_e
     return add(list, &problem, s, error);
 }
 
+/* One of its two matrices stands for a layer's routed experts. */
+static bool is_experts(const shape *s, const char *use)
+{
+    return s->experts > 0 && strcmp(s->use, use) == 0;
+}
+
+/* The rows of those products, from what the group's tokens chose: other ranks' experts are -1. */
+static hone_status add_align(problem_list *list, const shape *s, int64_t m, hone_error *error)
+{
+    hone_problem problem;
+    hone_moe_align *p = &problem.as.moe_align;
+
+    if (!is_experts(s, "experts.w13")) {
+        return HONE_OK;
+    }
+    problem_init(&problem, HONE_OP_MOE_ALIGN);
+    p->tokens = m * list->ep;
+    p->experts = (int32_t)s->experts;
+    p->topk = (int32_t)list->l->topk;
+    p->group_layout = m <= MASKED_TOKENS ? HONE_GROUPS_MASKED : HONE_GROUPS_CONTIGUOUS;
+    p->row_align = ROW_ALIGN;
+    if (m > MASKED_TOKENS) {
+        p->m = problem_moe_rows(m, p->topk, p->experts, ROW_ALIGN, p->group_layout);
+    }
+    problem_derive(&problem);
+    return add(list, &problem, s, error);
+}
+
+/* Their sums for the group's tokens, on what the shared expert made, where there is one. */
+static hone_status add_combine(problem_list *list, const shape *s, int64_t m, hone_error *error)
+{
+    hone_problem problem;
+    hone_moe_combine *p = &problem.as.moe_combine;
+    const bool masked = m <= MASKED_TOKENS;
+
+    if (!is_experts(s, "experts.w2")) {
+        return HONE_OK;
+    }
+    problem_init(&problem, HONE_OP_MOE_COMBINE);
+    p->tokens = m * list->ep;
+    p->n = s->n;
+    p->topk = (int32_t)list->l->topk;
+    p->accumulate = list->l->shared_inter > 0;
+    p->m = masked ? s->experts * integer_round_up(p->tokens, ROW_ALIGN)
+                  : problem_moe_rows(m, p->topk, s->experts, ROW_ALIGN, HONE_GROUPS_CONTIGUOUS);
+    problem_derive(&problem);
+    return add(list, &problem, s, error);
+}
+
 typedef hone_status (*problem_adder)(problem_list *list, const shape *s, int64_t m,
                                      hone_error *error);
 
@@ -202,12 +252,14 @@ static const struct {
 } adders[] = {
     {HONE_OP_FP8_GEMM, add_gemm},    {HONE_OP_ACT_QUANT, add_act}, {HONE_OP_KV_QUANT, add_kv},
     {HONE_OP_KV_GATHER, add_gather}, {HONE_OP_MOE_GEMM, add_moe},
+    {HONE_OP_MOE_ALIGN, add_align},  {HONE_OP_MOE_COMBINE, add_combine},
 };
 
 /* Bit `op` of *wanted for each op of the list. */
 static hone_status parse_ops(const char *ops, uint32_t *wanted, hone_error *error)
 {
-    const uint32_t apart = UINT32_C(1) << HONE_OP_KV_GATHER | UINT32_C(1) << HONE_OP_MOE_GEMM;
+    const uint32_t apart = UINT32_C(1) << HONE_OP_KV_GATHER | UINT32_C(1) << HONE_OP_MOE_GEMM |
+                           UINT32_C(1) << HONE_OP_MOE_ALIGN | UINT32_C(1) << HONE_OP_MOE_COMBINE;
 
     *wanted = ops == NULL ? ~apart : 0;
     for (const char *at = ops; at != NULL;) {
@@ -221,7 +273,8 @@ static hone_status parse_ops(const char *ops, uint32_t *wanted, hone_error *erro
         if (!known) {
             return status_set(
                 error, HONE_UNKNOWN, NULL, 0,
-                "no op '%.*s' of models; there are: fp8_gemm act_quant kv_quant kv_gather moe_gemm",
+                "no op '%.*s' of models; there are: fp8_gemm act_quant kv_quant kv_gather moe_gemm "
+                "moe_align moe_combine",
                 (int)(len < 40 ? len : 40), at);
         }
         *wanted |= UINT32_C(1) << op;

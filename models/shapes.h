@@ -56,8 +56,9 @@ typedef struct llm_problem {
 } llm_problem;
 
 /* The problems of a rank, without duplicates, for each m of `m_list`, op by op. `ops` is a
- * comma-separated list of fp8_gemm, act_quant, kv_quant, kv_gather, moe_gemm, or NULL for the first
- * three: kv_gather is what prefills with a history want, and routed experts have to be asked for.
+ * comma-separated list of fp8_gemm, act_quant, kv_quant, kv_gather, moe_gemm, moe_align,
+ * moe_combine, or NULL for the first three: kv_gather is what prefills with a history want, and
+ * routed experts have to be asked for.
  *   fp8_gemm   every dense e4m3 weight; blocks of 32 keep their ue8m0 scales, larger ones take f32,
  *              which the per-128 kernels read; a batch lies inside the rows (layout inner)
  *   act_quant  the inputs of those, with the scales as the GEMM's a_scale_layout wants them
@@ -66,6 +67,8 @@ typedef struct llm_problem {
  *   moe_gemm   routed experts that are quantised, for m tokens of each rank: masked up to 128, with
  *              room for all tokens of the ep ranks, else contiguous with row_align 128. Beside e2m1
  *              weights the activations are quantised as for the dense ones
+ *   moe_align  the rows of those products, from the choices of all m * ep tokens
+ *   moe_combine  their sums for these tokens, added to y where there is a shared expert
  * Weights that stay bf16 are shapes only. HONE_BAD_MODEL when a shape is refused at this degree,
  * HONE_UNKNOWN for an op, HONE_BAD_ARGUMENT. Caller frees *out. */
 hone_status llm_problems(const llm *l, int tp, int ep, const int64_t *m_list, size_t m_len,

@@ -1,9 +1,11 @@
 /* test_verify_moe_rows.c - as test_verify.c, of the rows of a grouped product. */
 #include "tests/bench/verify_run.h"
 
+#include "bench/reference.h"
 #include "tests/support/suite.h"
 
 #include <check.h>
+#include <stdio.h>
 #include <string.h>
 
 #define LABELS "moe_align:tokens=37,experts=9,topk=4,group_layout=contiguous,row_align=16"
@@ -99,6 +101,51 @@ START_TEST(one_kind_at_least_has_a_poison_that_is_no_padding)
 }
 END_TEST
 
+/* The picture of docs/kernels/moe.md: three tokens by two of four experts. */
+static const struct {
+    const char *layout;
+    int32_t groups[16], source[16], place[6];
+    int groups_len;
+} pictures[] = {
+#define LABELLED 1, -1, -1, -1, 0, 2, 5, -1, 4, -1, -1, -1, -1, -1, -1, -1
+    {"contiguous",
+     {0, -1, -1, -1, 1, 1, 1, -1, 3, -1, -1, -1, -1, -1, -1, -1},
+     {LABELLED},
+     {4, 0, 5, -1, 8, 6},
+     16},
+    {"psum", {1, 7, 8, 9}, {LABELLED}, {4, 0, 5, -1, 8, 6}, 4},
+    {"masked",
+     {1, 3, 0, 1},
+     {1, -1, -1, -1, 0, 2, 5, -1, -1, -1, -1, -1, 4, -1, -1, -1},
+     {4, 0, 5, -1, 12, 6},
+     4},
+#undef LABELLED
+};
+
+START_TEST(the_reference_draws_the_picture)
+{
+    static const int32_t ids[] = {1, 0, 1, -1, 3, 1}, counts[] = {1, 3, 0, 1};
+    int32_t got[4][16] = {{0}};
+    char text[128];
+    uint64_t dropped = 0;
+    verify_run r;
+
+    snprintf(text, sizeof text, "moe_align:tokens=3,experts=4,topk=2,group_layout=%s,row_align=4",
+             pictures[_i].layout);
+    verify_run_open(&r, text, INPUTS_NORMAL);
+    ck_assert_uint_eq(r.in.operand[2].bytes, 64);
+    memcpy(r.in.image[0], ids, sizeof ids);
+    reference_moe_align(&r.problem.as.moe_align, &r.in, got[0], got[1], got[2], got[3], &dropped);
+    ck_assert_mem_eq(got[0], pictures[_i].groups,
+                     sizeof(int32_t) * (size_t)pictures[_i].groups_len);
+    ck_assert_mem_eq(got[1], pictures[_i].source, sizeof pictures[_i].source);
+    ck_assert_mem_eq(got[2], pictures[_i].place, sizeof pictures[_i].place);
+    ck_assert_mem_eq(got[3], counts, sizeof counts);
+    ck_assert_uint_eq(dropped, 0);
+    verify_run_close(&r);
+}
+END_TEST
+
 /* What sampled CTAs of a combine made, of two tokens by 16 columns each. */
 static const struct {
     naive_fault fault;
@@ -136,6 +183,7 @@ int main(void)
     TCase *tests = tcase_create("verify");
 
     tcase_add_loop_test(tests, right_passes_and_faults_are_refused, 0, (int)ARRAY_LEN(cases));
+    tcase_add_loop_test(tests, the_reference_draws_the_picture, 0, (int)ARRAY_LEN(pictures));
     tcase_add_loop_test(tests, sampled_sums_must_be_whole_tiles, 0, (int)ARRAY_LEN(samples));
     tcase_add_test(tests, one_kind_at_least_has_a_poison_that_is_no_padding);
     return suite_run("bench/verify_moe_rows", tests);

@@ -167,6 +167,52 @@ START_TEST(routed_experts_are_asked_for)
 }
 END_TEST
 
+/* Of EP 8: a rank's experts, the choices of all ranks' tokens; rows as the products want them. */
+static const struct {
+    const char *model;
+    int64_t tokens; /* of a rank */
+    const char *align, *combine;
+    int32_t launches;
+} routed[] = {
+    {"deepseek-v3.2", 64, "moe_align:tokens=512,experts=32,topk=8,group_layout=masked",
+     "moe_combine:tokens=512,n=7168,m=16384,topk=8,accumulate=1", 58},
+    {"deepseek-v4.1-flash", 512,
+     "moe_align:tokens=4096,m=9088,experts=48,topk=6,group_layout=contiguous",
+     "moe_combine:tokens=4096,n=5120,m=9088,topk=6,accumulate=1", 40},
+    {"qwen3-235b-a22b", 1, "moe_align:tokens=8,experts=16,topk=8,group_layout=masked",
+     "moe_combine:tokens=8,n=4096,m=2048,topk=8", 94},
+};
+
+START_TEST(routed_experts_ask_for_rows_and_sums)
+{
+    const int64_t *m = &routed[_i].tokens;
+    const char *const texts[] = {routed[_i].align, routed[_i].combine};
+    llm_problem *problems = NULL;
+    hone_error error = {0};
+    llm *l = NULL;
+    size_t len = 0;
+
+    ck_assert_int_eq(llm_open(routed[_i].model, &l, NULL), HONE_OK);
+    ck_assert_msg(llm_problems(l, 1, 8, m, 1, "moe_align,moe_combine", &problems, &len, &error) ==
+                      HONE_OK,
+                  "%s", error.message);
+    ck_assert_uint_eq(len, 2);
+    for (size_t i = 0; i < len; i++) {
+        hone_problem want;
+        ck_assert_int_eq(hone_problem_parse(texts[i], &want, &error), HONE_OK);
+        ck_assert_mem_eq(&problems[i].problem, &want, sizeof want);
+        ck_assert_int_eq(problems[i].launches, routed[_i].launches);
+    }
+    free(problems);
+    ck_assert_int_eq(llm_problems(l, 1, 8, m, 1, NULL, &problems, &len, &error), HONE_OK);
+    for (size_t i = 0; i < len; i++) { /* a plain list has neither */
+        ck_assert_int_lt(problems[i].problem.op, HONE_OP_MOE_ALIGN);
+    }
+    free(problems);
+    llm_close(l);
+}
+END_TEST
+
 /* Whether an act_quant of the list makes exactly what the GEMM reads as A. */
 static bool is_fed(const llm_problem *problems, size_t len, const hone_fp8_gemm *g)
 {
@@ -326,6 +372,7 @@ int main(void)
     tcase_add_loop_test(tests, every_gemm_is_fed_and_no_problem_stands_twice, 0,
                         sizeof quantised / sizeof quantised[0]);
     tcase_add_test(tests, gathers_are_asked_for);
+    tcase_add_loop_test(tests, routed_experts_ask_for_rows_and_sums, 0, (int)ARRAY_LEN(routed));
     tcase_add_loop_test(tests, ops_select_problems, 0, sizeof counts / sizeof counts[0]);
     tcase_add_loop_test(tests, what_cannot_run_is_refused, 0, sizeof refusals / sizeof refusals[0]);
     tcase_add_test(tests, a_reblocked_model_is_refused_where_its_experts_do_not_divide);
