@@ -35,38 +35,54 @@ template <Config C> struct Work {
                   "vec, repeat: what a thread holds stays in registers");
 };
 
-// Columns of a row of y, as floats.
-template <Config C>
-__device__ __forceinline__ void load_sum(const typename Work<C>::Out *y, float (&sum)[C.vec])
-{
-    const auto old = pack_load<C.vec, C.align>(y);
-#pragma unroll
-    for (int i = 0; i < C.vec; i++) {
-        sum[i] = to_float(old.v[i]);
+// Columns of a row as they lie in memory, in words: one access each way.
+template <typename T, int N, int Align> struct Columns {
+    static constexpr int kBytes = N * int(sizeof(T));
+
+    alignas(kBytes < 4 ? 4 : kBytes) u32 word[kBytes < 4 ? 1 : kBytes / 4];
+
+    __device__ __forceinline__ void load(const T *from)
+    {
+        copy_bytes<kBytes, Align>(word, from);
     }
-}
+
+    // Assembly: NVRTC takes some stores of four words apart, and each then touches every sector.
+    __device__ __forceinline__ void store(T *to) const
+    {
+        if constexpr (kBytes == 16 && Align >= 16) {
+            asm volatile("st.global.v4.b32 [%0], {%1, %2, %3, %4};" ::"l"(
+                             __cvta_generic_to_global(to)),
+                         "r"(word[0]), "r"(word[1]), "r"(word[2]), "r"(word[3])
+                         : "memory");
+        } else if constexpr (kBytes == 8 && Align >= 8) {
+            asm volatile("st.global.v2.b32 [%0], {%1, %2};" ::"l"(__cvta_generic_to_global(to)),
+                         "r"(word[0]), "r"(word[1])
+                         : "memory");
+        } else {
+            copy_bytes<kBytes, Align>(to, word);
+        }
+    }
+
+    __device__ __forceinline__ float at(int i) const
+    {
+        return word_float<T>(word, i);
+    }
+};
 
 template <Config C>
 __device__ __forceinline__ void store_sum(typename Work<C>::Out *y, const float (&sum)[C.vec])
 {
-    Pack<typename Work<C>::Out, C.vec> made;
+    Columns<typename Work<C>::Out, C.vec, C.align> made;
 
-    if constexpr (C.out == F32) {
 #pragma unroll
-        for (int i = 0; i < C.vec; i++) {
-            made.v[i] = sum[i];
-        }
-    } else {
-#pragma unroll
-        for (int i = 0; i < C.vec; i += 2) {
-            const u32 pair = bf16x2_from(sum[i], i + 1 < C.vec ? sum[i + 1] : 0.0f);
-            made.v[i].bits = u16(pair);
-            if (i + 1 < C.vec) {
-                made.v[i + 1].bits = u16(pair >> 16);
-            }
+    for (int i = 0; i < C.vec; i++) {
+        if constexpr (C.out == F32) {
+            made.word[i] = __float_as_uint(sum[i]);
+        } else if (i % 2 == 0) {
+            made.word[i / 2] = bf16x2_from(sum[i], i + 1 < C.vec ? sum[i + 1] : 0.0f);
         }
     }
-    pack_store<C.align>(y, made);
+    made.store(y);
 }
 
 // Entries of this token that name no row, by one CTA of its columns.
@@ -109,14 +125,19 @@ __global__ void __launch_bounds__(C.threads)
     for (int t = 0; C.accumulate && t < C.repeat; t++) {
         const i64 column = first + t * W::kLanes * C.vec;
         if (column < n) {
-            load_sum<C>(y + token * n + column, sum[t]);
+            Columns<typename W::Out, C.vec, C.align> old;
+            old.load(y + token * n + column);
+#pragma unroll
+            for (int i = 0; i < C.vec; i++) {
+                sum[t][i] = old.at(i);
+            }
         }
     }
 #pragma unroll 1
     for (int j = 0; j < C.topk; j += C.batch) {
         Pack<i32, W::kEntries> row[W::kPacks];
         Pack<float, W::kEntries> factor[W::kPacks];
-        Pack<typename W::In, C.vec> in[C.batch][C.repeat];
+        Columns<typename W::In, C.vec, C.align> in[C.batch][C.repeat];
 #pragma unroll
         for (int p = 0; p < W::kPacks; p++) {
             const bool inside = C.topk % C.batch == 0 || j + p * W::kEntries < C.topk;
@@ -136,7 +157,7 @@ __global__ void __launch_bounds__(C.threads)
             for (int t = 0; t < C.repeat; t++) {
                 const i64 column = first + t * W::kLanes * C.vec;
                 if (u32(at) < u32(m) && column < n) {
-                    in[b][t] = pack_load<C.vec, C.align>(d + i64(at) * n + column);
+                    in[b][t].load(d + i64(at) * n + column);
                 }
             }
         }
@@ -150,7 +171,7 @@ __global__ void __launch_bounds__(C.threads)
                 if (u32(at) < u32(m) && column < n) {
 #pragma unroll
                     for (int i = 0; i < C.vec; i++) {
-                        sum[t][i] = __fmaf_rn(by, to_float(in[b][t].v[i]), sum[t][i]);
+                        sum[t][i] = __fmaf_rn(by, in[b][t].at(i), sum[t][i]);
                     }
                 }
             }
