@@ -13,6 +13,7 @@ enum GroupLayout : int {
     GROUPED_ROWS = 1,   // contiguous: the expert of each row
     GROUPED_COUNTS = 2, // masked: rows of each expert, which has a matrix of its own
     GROUPED_ENDS = 3,   // psum: where each expert's rows end
+    GROUPED_K = 4,      // grouped_k: elements of K of each expert (expert_k.cuh)
 };
 
 // What the host says of the groups.

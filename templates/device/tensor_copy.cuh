@@ -15,6 +15,37 @@ __device__ __forceinline__ void tensor_prefetch(const TensorMap *map)
     asm volatile("prefetch.tensormap [%0];" ::"l"(map) : "memory");
 }
 
+// A map of bytes that lies in shared memory (a multiple of 128): its matrices' first begins at
+// `first`, and their rows are `row` bytes that lie one behind the other. One thread.
+__device__ __forceinline__ void tensor_map_rows(u32 map, const void *first, u32 row)
+{
+    asm volatile("tensormap.replace.tile.global_address.shared::cta.b1024.b64 [%0], %1;" ::"r"(map),
+                 "l"(first)
+                 : "memory");
+    asm volatile("tensormap.replace.tile.global_dim.shared::cta.b1024.b32 [%0], 0, %1;" ::"r"(map),
+                 "r"(row)
+                 : "memory");
+    asm volatile("tensormap.replace.tile.global_stride.shared::cta.b1024.b64 [%0], 0, %1;" ::"r"(
+                     map),
+                 "l"(u64(row))
+                 : "memory");
+}
+
+// The whole warp: that map to global memory, where copies find it once it is acquired.
+__device__ __forceinline__ void tensor_map_publish(TensorMap *to, u32 map)
+{
+    asm volatile("tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.gpu.sync"
+                 ".aligned [%0], [%1], 128;" ::"l"(__cvta_generic_to_global(to)),
+                 "r"(map)
+                 : "memory");
+}
+
+// Copies of this thread after it use the map as it was published.
+__device__ __forceinline__ void tensor_map_acquire(const TensorMap *map)
+{
+    asm volatile("fence.proxy.tensormap::generic.acquire.gpu [%0], 128;" ::"l"(map) : "memory");
+}
+
 // Counts its bytes on the mbarrier.
 __device__ __forceinline__ void tensor_load(u32 to, const TensorMap *map, u32 barrier, i32 x, i32 y,
                                             i32 z)

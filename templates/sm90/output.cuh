@@ -35,7 +35,7 @@ template <Config C> struct Output {
     // The rows of D that a piece of work stores.
     __device__ __forceinline__ auto rows_of(const Work &w) const
     {
-        if constexpr (C.layout == UNGROUPED) {
+        if constexpr (!T::kGroupedRows) {
             return m;
         } else {
             return ExpertRows<C.layout>{labels, w.expert, w.end};
@@ -74,7 +74,7 @@ template <Config C> struct Output {
     {
         constexpr int kShares = (C.swap ? C.column_groups : C.row_groups) *
                                 (C.pair == (C.swap ? 2 : 1) ? 2 : 1); // of the block of rows
-        if constexpr (C.layout == UNGROUPED || kShares == 1) {
+        if constexpr (!T::kGroupedRows || kShares == 1) {
             return false;
         } else {
             return !row_kept(rows_of(w), C.swap ? column : row);
@@ -85,7 +85,7 @@ template <Config C> struct Output {
     // those that are not lie outside of D.
     __device__ __forceinline__ bool whole(const Work &w, i32 row, i32 column) const
     {
-        if constexpr (C.layout == UNGROUPED) {
+        if constexpr (!T::kGroupedRows) {
             return true;
         } else {
             const i32 first = C.swap ? column : row, count = C.swap ? T::kWide : T::kTiles * 64;
@@ -111,7 +111,7 @@ template <Config C> struct Output {
                 return;
             }
         }
-        if constexpr (!C.staged || C.layout != UNGROUPED) {
+        if constexpr (!C.staged || T::kGroupedRows) {
 #pragma unroll
             for (int i = 0; i < T::kTiles * T::kChunks; i++) {
                 store(reinterpret_cast<const float(&)[1][C.chunk / 8][4]>(

@@ -23,9 +23,10 @@ struct Operands {
     void *d;
     i64 d_row, d_batch;
     i32 m, n, k, batch;
-    void *workspace;     // of clusters that share tiles
-    ExpertGroups groups; // of grouped rows
+    void *workspace;     // of clusters that share tiles; of grouped K, places of maps
+    ExpertGroups groups; // of grouped rows or K
     CodesTarget codes;   // of D as codes
+    const u8 *a, *b;     // of grouped K
 };
 
 template <Config C>
@@ -82,11 +83,14 @@ template <Config C> __device__ __forceinline__ void barriers_init(u32 base)
     barrier_init_fence();
 }
 
-// The table of grouped rows, made by the first warp.
+// The table of grouped rows, made by the first warp, or of grouped K.
 template <Config C> __device__ __forceinline__ Groups groups_of(u8 *shared, const Operands &o)
 {
     u32 *table = reinterpret_cast<u32 *>(shared + Tile<C>::kTableAt);
-    if constexpr (C.layout != UNGROUPED) {
+    if constexpr (Tile<C>::kGroupedK) {
+        Schedule<C>::Experts::make(table, o.groups, o.k);
+        __syncthreads();
+    } else if constexpr (C.layout != UNGROUPED) {
         if (threadIdx.x < 32) {
             Schedule<C>::Blocks::make(table, o.groups);
         }
@@ -111,6 +115,18 @@ __device__ __forceinline__ void load_all(const Operands &o, const Groups &groups
         load_scales<C, T::kRowScales, kOfRows, T::kRowScalesAt>(
             {base}, S::make(o.m, o.n, o.k, o.batch, groups), C.swap ? o.b_scale : o.a_scale, shared,
             thread - 32);
+    } else if constexpr (T::kGroupedK) {
+        const ExpertMaps<C> maps = {
+            .places = static_cast<TensorMap *>(o.workspace) +
+                      i64(blockIdx.x) * (ExpertMaps<C>::kPlaces * 2),
+            .patterns = base + T::kPatternsAt,
+            .a = o.a,
+            .b = o.b,
+            .m = o.m,
+            .n = o.n,
+        };
+        maps.open(o.a_map, o.b_map);
+        load_experts<C>({base}, S::make(o.m, o.n, o.k, o.batch, groups), maps);
     } else if (threadIdx.x % 32 == 0) {
         load_operands<C>({base}, S::make(o.m, o.n, o.k, o.batch, groups),
                          C.swap ? o.b_map : o.a_map, C.swap ? o.a_map : o.b_map, o.n / 2);
@@ -125,8 +141,10 @@ template <Config C> __device__ __forceinline__ void pipeline(const Operands &o)
     const u32 base = u32(__cvta_generic_to_shared(shared));
     const i32 group = __shfl_sync(0xffffffffu, i32(threadIdx.x) / 128, 0);
     if (threadIdx.x == 0) {
-        tensor_prefetch(o.a_map);
-        tensor_prefetch(o.b_map);
+        if constexpr (!T::kGroupedK) {
+            tensor_prefetch(o.a_map);
+            tensor_prefetch(o.b_map);
+        }
         barriers_init<C>(base);
     }
     if constexpr (T::kCluster > 1) {

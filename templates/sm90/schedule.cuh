@@ -8,9 +8,10 @@ struct Work {
     i32 row, column;   // first element that this CTA makes, in rows and columns
     i32 end;           // of grouped rows of D: the one after the expert's last
     i32 first, blocks; // K blocks
+    i32 group, groups; // of grouped K: groups of scales before the expert's, and its own
 };
 
-// Grouped rows: what the host says of them, and the table made of it.
+// Grouped rows or K: what the host says of them, and the table made of it.
 struct Groups {
     ExpertGroups of;
     const u32 *table;
@@ -20,7 +21,7 @@ struct Groups {
 // one by one; with `share` to runs of clusters, which part all K blocks of theirs evenly.
 template <Config C> struct Schedule {
     using T = Tile<C>;
-    i32 tiles_m, tiles_n; // of a batch; all blocks of rows where they are grouped
+    i32 tiles_m, tiles_n; // of a batch or expert; all blocks of rows where they are grouped
     i32 tiles;            // of all clusters; with `share`, that this one takes part in
     i32 k_blocks;
     i32 rank; // of this CTA in its cluster
@@ -38,14 +39,17 @@ template <Config C> struct Schedule {
     static constexpr int kOfRows = T::kGated && C.swap ? 2 : 1,
                          kOfColumns = T::kGated && !C.swap ? 2 : 1;
     using Blocks = ExpertTiles<C.layout, kTileM>;
+    using Experts = ExpertK<C.a_gran_k, !C.accumulate>; // D is zeros where an expert has no K
 
     // Each role makes its own: fewer registers live for all of them.
     static __device__ __forceinline__ Schedule make(i32 m, i32 n, i32 k, i32 batch,
                                                     const Groups &groups)
     {
         i32 tiles_m = ceil_div(m, kTileM);
-        if constexpr (C.layout != UNGROUPED) {
+        if constexpr (T::kGroupedRows) {
             tiles_m = Blocks{groups.table, groups.of}.blocks();
+        } else if constexpr (T::kGroupedK) {
+            batch = Experts{groups.table, groups.of.experts}.count();
         }
         const i32 tiles_n = ceil_div(n, C.swap ? kTileRows : kTileColumns);
         Schedule s = {.tiles_m = tiles_m,
@@ -100,6 +104,10 @@ template <Config C> struct Schedule {
             return w;
         } else {
             Work w = place(index);
+            if constexpr (T::kGroupedK) {
+                w.blocks = ceil_div(w.groups * C.a_gran_k, 128);
+                return w;
+            }
             const i32 part = C.split_k > 1 ? rank : 0;
             w.first = i32(i64(k_blocks) * part / C.split_k);
             w.blocks = i32(i64(k_blocks) * (part + 1) / C.split_k) - w.first;
@@ -118,7 +126,10 @@ template <Config C> struct Schedule {
                   .expert = b,
                   .row = (C.swap ? n : m) * (kTileRows / kOfRows),
                   .column = (C.swap ? m : n) * (kTileColumns / kOfColumns)};
-        if constexpr (C.layout != UNGROUPED) {
+        if constexpr (T::kGroupedK) { // A and B are one matrix, cut by the maps
+            const ExpertKRange of = Experts{groups.table, groups.of.experts}.at(b);
+            w.batch = of.expert, w.expert = 0, w.first = 0, w.group = of.first, w.groups = of.count;
+        } else if constexpr (T::kGroupedRows) {
             const ExpertBlock block = Blocks{groups.table, groups.of}.at(m);
             w.batch = block.matrix, w.expert = block.expert, w.end = block.end;
             (C.swap ? w.column : w.row) = block.row;

@@ -2,7 +2,7 @@
 // shared memory and registers are parted, and the ring of stages.
 #pragma once
 #include "device/barrier.cuh"
-#include "device/expert_tiles.cuh"
+#include "device/expert_k.cuh"
 #include "device/scale_stage.cuh"
 
 struct Config {
@@ -26,7 +26,7 @@ struct Config {
     bool out_f32, accumulate;
     bool b_e2m1 = false; // rows are B's, two codes a byte, and go through registers
     bool fold = false;   // of e2m1: groups of 32 share a scale for 128 of K where that is exact
-    int layout = 0;      // GroupLayout: rows of A are experts', each with a B of its own
+    int layout = 0;      // GroupLayout: rows of A are experts', each with a B of its own, or K is
     // D is the activation of the product, whose first n / 2 columns are gates and the others ups.
     int activation = PLAIN;
     int out_group = 0; // D is e4m3, with a scale for so many columns; 0: it is not
@@ -78,6 +78,9 @@ template <Config C> struct Tile {
     using RowScales = ScaleStage<kRowScales>;
     using ColumnScales = ScaleStage<kColumnScales>;
 
+    static constexpr bool kGroupedK = C.layout == GROUPED_K;
+    static constexpr bool kGroupedRows = C.layout != UNGROUPED && !kGroupedK;
+
     // Shared memory, from its beginning.
     static constexpr int kColumnsAt = C.stages * kRowBytes;
     static constexpr int kOutputAt = kColumnsAt + C.stages * kColumnBytes;
@@ -88,7 +91,9 @@ template <Config C> struct Tile {
     // Turned codes: the largest magnitude of 16 rows, of each column.
     static constexpr int kLargestAt = kBarriersAt + C.stages * 16;
     static constexpr int kLargestBytes = kCodes && C.swap ? kRows / 32 * kColumns * 4 : 0;
-    static constexpr int kTableAt = kLargestAt + kLargestBytes; // of grouped rows; the last
+    // Of grouped rows or K; the last. Before it, of grouped K, patterns of A's and B's maps.
+    static constexpr int kPatternsAt = ceil_div(kLargestAt + kLargestBytes, 128) * 128;
+    static constexpr int kTableAt = kGroupedK ? kPatternsAt + 256 : kLargestAt + kLargestBytes;
 
     // Registers of a thread: at entry all alike, then setmaxnreg moves them to those that multiply.
     static constexpr int kEntry = least(65536 / (kThreads * C.residency) / 8 * 8, 255);
@@ -118,7 +123,10 @@ template <Config C> struct Tile {
                               (C.column_groups == 1 || !C.swap)),
                   "codes: a group's columns in one CTA; not turned in one warpgroup");
     static_assert(C.layout == 0 || (C.split_k == 1 && C.share <= 1),
-                  "groups of rows: K of a tile is not shared");
+                  "groups of rows or K: K of a tile is not shared");
+    static_assert(!kGroupedK || (!C.b_e2m1 && !kGated && C.a_gran_k == C.b_gran_k && !C.a_packed &&
+                                 !C.b_packed && !C.a_wide && !C.b_wide),
+                  "grouped K: an expert's scales begin anywhere");
     static_assert(C.a_gran_k % kInterval == 0 && C.b_gran_k % kInterval == 0,
                   "promotion within one group");
 };
