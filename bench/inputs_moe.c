@@ -172,15 +172,25 @@ static void place_numbers(const hone_moe_gemm *p, const int64_t *rows, bool spec
     }
 }
 
+/* What stands for `own` units of gran_k of the `left` ones: a number below 0 or of less than a unit
+ * for none, more than there is for the rest and behind it, what is no whole number of units. */
+static int64_t odd_k(int64_t e, int64_t own, int64_t left, int64_t unit)
+{
+    if (left == 0) {
+        return e % 3 == 0 ? INT32_MAX : e % 3 == 1 ? INT32_MIN : -1 - e;
+    }
+    return own == left ? INT32_MAX : own == 0 && e % 2 == 0 ? INT32_MIN : own * unit + e % unit;
+}
+
 /* Units of gran_k, as many as there are. */
-static void place_k(const hone_moe_gemm *p, const int64_t *units, uint8_t *groups)
+static void place_k(const hone_moe_gemm *p, const int64_t *units, bool special, uint8_t *groups)
 {
     const int64_t unit = p->recipe.a.gran_k;
     int64_t left = p->k / unit;
 
     for (int64_t e = 0; e < p->experts; e++) {
         const int64_t own = least(units[e], left);
-        set_group(groups, e, own * unit);
+        set_group(groups, e, special ? odd_k(e, own, left, unit) : own * unit);
         left -= own;
     }
 }
@@ -199,7 +209,7 @@ static hone_status fill_groups(const hone_moe_gemm *p, inputs_kind kind, inputs_
     }
     draw_rows(p, routing == INPUTS_ROUTE_OF_KIND ? routing_of(kind) : routing, total, &state, rows);
     if (by_k) {
-        place_k(p, rows, groups);
+        place_k(p, rows, special, groups);
     } else if (p->group_layout == HONE_GROUPS_CONTIGUOUS) {
         place_labels(p, rows, special, groups);
     } else {

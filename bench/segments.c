@@ -65,7 +65,7 @@ static size_t runs_of_experts(const hone_moe_gemm *p, const uint8_t *groups, seg
             s.batch = e;
             s.rows = p->m;
             s.k_first = k_first;
-            s.k = clamp(group, 0, p->k - k_first);
+            s.k = clamp(group, 0, p->k - k_first) / p->recipe.a.gran_k * p->recipe.a.gran_k;
             k_first += s.k;
         }
         if (s.rows > 0) {

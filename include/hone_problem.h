@@ -160,7 +160,8 @@ typedef struct hone_scale_pack {
  *   grouped_k         d[e] = a_e b_e^T (+ d[e]), f32 [experts, m, n]; a and b hold, expert after
  *                     expert, [m, ks[e]] and [n, ks[e]], each ks[e] a multiple of gran_k, their sum
  *                     k at most; scales [m, k / gran_k] and [n, k / gran_k], f32, the columns of an
- *                     expert behind the one's before
+ *                     expert behind the one's before. Of other ks no byte outside is touched: below
+ *                     0 counts as 0, no multiple as the one below, past what is left of k as that
  * b [experts, n, k] and a matrix of scales for each expert, as fp8_gemm's batch. With an activation
  * n / 2 rows of b are gates and as many behind them ups; d is act(gate, up), not rounded before it
  * is written, columns = n / 2.

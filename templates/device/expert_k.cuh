@@ -41,7 +41,7 @@ template <int Unit, bool All> struct ExpertK {
         return {expert, first, i32(table[expert + 1]) - first};
     }
 
-private:
+  private:
     // One warp. Sums stop at `units`, so that none overflows.
     static __device__ __forceinline__ void place_all(u32 *table, const ExpertGroups &of, i32 units)
     {

@@ -25,10 +25,10 @@ __device__ __forceinline__ void tensor_map_rows(u32 map, const void *first, u32 
     asm volatile("tensormap.replace.tile.global_dim.shared::cta.b1024.b32 [%0], 0, %1;" ::"r"(map),
                  "r"(row)
                  : "memory");
-    asm volatile("tensormap.replace.tile.global_stride.shared::cta.b1024.b64 [%0], 0, %1;" ::"r"(
-                     map),
-                 "l"(u64(row))
-                 : "memory");
+    asm volatile(
+        "tensormap.replace.tile.global_stride.shared::cta.b1024.b64 [%0], 0, %1;" ::"r"(map),
+        "l"(u64(row))
+        : "memory");
 }
 
 // The whole warp: that map to global memory, where copies find it once it is acquired.

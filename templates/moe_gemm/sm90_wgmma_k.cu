@@ -1,7 +1,7 @@
 // sm90_wgmma_k.cu - D[e,m,n] = sum over expert e's k of A[m,k] * SFA * B[n,k] * SFB (+ D[e,m,n]),
 // a weight gradient in one launch, for Hopper: the pipeline of sm90/pipeline.cuh over the tiles of
-// every expert, those with the longest K first (device/expert_k.cuh). Rows of A and B are as long as
-// an expert's K, so CTAs make the tensor maps (sm90/expert_maps.cuh). Domains and launch:
+// every expert, those with the longest K first (device/expert_k.cuh). Rows of A and B are as long
+// as an expert's K, so CTAs make the tensor maps (sm90/expert_maps.cuh). Domains and launch:
 // sm90_wgmma_k.yaml.
 #include "sm90/pipeline.cuh"
 

@@ -1,10 +1,11 @@
 // expert_maps.cuh - tensor maps of A and B where K is grouped: an expert's rows are as long as its
 // K, which only the device knows, so the warp that loads makes its maps.
 //
-// Patterns with all else come from the kernel's parameters and lie in shared memory. For each expert
-// a CTA puts its begin, row and stride there and publishes both maps in a place of global memory of
-// its own. A place is written again after `stages` other experts, of which each has a stage at least:
-// the last stage that was loaded with the old maps has been released since, so no copy reads them.
+// Patterns with all else come from the kernel's parameters and lie in shared memory. For each
+// expert a CTA puts its begin, row and stride there and publishes both maps in a place of global
+// memory of its own. A place is written again after `stages` other experts, of which each has a
+// stage at least: the last stage that was loaded with the old maps has been released since, so no
+// copy reads them.
 #pragma once
 #include "device/tensor_copy.cuh"
 #include "sm90/schedule.cuh"
@@ -51,7 +52,7 @@ template <Config C> struct ExpertMaps {
         return places + place * 2 + is_b;
     }
 
-private:
+  private:
     static __device__ __forceinline__ void word_store(u32 at, u32 x)
     {
         asm volatile("st.shared.u32 [%0], %1;" ::"r"(at), "r"(x) : "memory");

@@ -18,8 +18,8 @@ __device__ __forceinline__ void load_halves(u32 to, const TensorMap *map, u32 ba
     }
 }
 
-// The operands of a piece of work, by one thread. `half`: of a cluster that shares loads, which this
-// CTA is; `jump`: from gates to ups.
+// The operands of a piece of work, by one thread. `half`: of a cluster that shares loads, which
+// this CTA is; `jump`: from gates to ups.
 template <Config C>
 __device__ __forceinline__ void load_work(Ring<C> &ring, const Work &w, const TensorMap *rows,
                                           const TensorMap *columns, i32 half, i32 jump)
@@ -39,18 +39,16 @@ __device__ __forceinline__ void load_work(Ring<C> &ring, const Work &w, const Te
             load_halves<C, C.b_e2m1 ? 64 : 128>(to_rows, rows, ring.full(), row_k, w.row, jump,
                                                 of_rows);
         } else if constexpr (C.pair == 2) {
-            tensor_load_multicast(to_rows + half * (T::kRowBytes / 2), rows, ring.full(), 3,
-                                  row_k, w.row + half * (T::kRows / 2), of_rows);
+            tensor_load_multicast(to_rows + half * (T::kRowBytes / 2), rows, ring.full(), 3, row_k,
+                                  w.row + half * (T::kRows / 2), of_rows);
         } else {
             tensor_load(to_rows, rows, ring.full(), row_k, w.row, of_rows);
         }
         if constexpr (T::kGated && !C.swap) {
-            load_halves<C, 128>(to_columns, columns, ring.full(), k, w.column, jump,
-                                of_columns);
+            load_halves<C, 128>(to_columns, columns, ring.full(), k, w.column, jump, of_columns);
         } else if constexpr (C.pair == 1) {
-            tensor_load_multicast(to_columns + half * (T::kColumnBytes / 2), columns,
-                                  ring.full(), 3, k, w.column + half * (T::kColumns / 2),
-                                  of_columns);
+            tensor_load_multicast(to_columns + half * (T::kColumnBytes / 2), columns, ring.full(),
+                                  3, k, w.column + half * (T::kColumns / 2), of_columns);
         } else {
             tensor_load(to_columns, columns, ring.full(), k, w.column, of_columns);
         }

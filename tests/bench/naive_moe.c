@@ -49,11 +49,17 @@ static int64_t expert_of(const hone_moe_gemm *p, const inputs *in, int64_t batch
 /* Of `expert`'s k: elements before them, and how many. */
 static int64_t k_of(const hone_moe_gemm *p, const inputs *in, int64_t expert, int64_t *first)
 {
+    int64_t own = p->k;
+
     *first = 0;
-    for (int64_t e = 0; p->group_layout == HONE_GROUPS_K && e < expert; e++) {
-        *first += group_of(in, e);
+    for (int64_t e = 0; p->group_layout == HONE_GROUPS_K && e <= expert; e++) {
+        const int64_t units = group_of(in, e) / p->recipe.a.gran_k; /* towards 0 */
+        const int64_t left = p->k - (*first += e > 0 ? own : 0);
+        own = units <= 0                          ? 0
+              : units * p->recipe.a.gran_k < left ? units * p->recipe.a.gran_k
+                                                  : left;
     }
-    return p->group_layout == HONE_GROUPS_K ? group_of(in, expert) : p->k;
+    return own;
 }
 
 static double element(const hone_moe_gemm *p, const inputs *in, int64_t batch, int64_t m,
