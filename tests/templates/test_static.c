@@ -59,7 +59,9 @@ END_TEST
 
 /* ---- Draws ----------------------------------------------------------------------------------- */
 
-#define FP4 STATIC_TEMPLATE "_fp4"
+#define FP4     STATIC_TEMPLATE "_fp4"
+#define MOE     "moe_gemm/sm90_wgmma"
+#define EXPERTS "moe_gemm:n=4096,k=7168,experts=32,tokens=512,topk=8,"
 static const struct {
     const char *template_name, *problem;
 } drawn[] = {
@@ -72,6 +74,19 @@ static const struct {
     {FP4, "fp8_gemm:m=512,n=7168,k=2048,recipe=ue8m0-1x128-e2m1/1x32,out=f32,accumulate=1"},
     {FP4, "fp8_gemm:m=64,n=7168,k=2048,recipe=ue8m0-1x32-e2m1/1x32"},
     {FP4, "fp8_gemm:m=512,n=4096,k=7168,recipe=f32-1x32-e2m1/32x32"},
+    {MOE, EXPERTS "recipe=f32-1x128-128x128,group_layout=contiguous"},
+    {MOE, EXPERTS "recipe=ue8m0-1x32-32x32,group_layout=masked"},
+    {MOE, EXPERTS "recipe=f32-1x32-1x32,group_layout=psum,out=f32"},
+    {MOE "_gated", EXPERTS "recipe=f32-1x128-128x128,group_layout=contiguous,activation=silu_mul,"
+                           "out=e4m3,out_group=128,out_scale=f32"},
+    {MOE "_gated", EXPERTS "recipe=ue8m0-1x32-32x32,group_layout=masked,activation=silu_mul_v4,"
+                           "out=e4m3,out_group=32"},
+    {MOE "_gated", EXPERTS "recipe=ue8m0-1x32-1x32,group_layout=psum,activation=silu_mul"},
+    {MOE "_fp4", EXPERTS "recipe=ue8m0-1x32-e2m1/1x32,group_layout=masked"},
+    {MOE "_fp4_gated", EXPERTS "recipe=f32-1x128-e2m1/ue8m0/1x32,group_layout=contiguous,"
+                               "activation=silu_mul_v4,out=e4m3,out_group=128"},
+    {MOE "_fp4_gated", EXPERTS "recipe=ue8m0-1x32-e2m1/1x32,group_layout=psum,"
+                               "activation=silu_mul_v4,out=e4m3,out_group=32"},
 };
 
 /* Compile one drawn config; whether ptxas has nothing against it. Clean code must be clean in its
