@@ -38,7 +38,7 @@ hone_status probe_run_conflicts(const probe *p, const device *d, CUfunction f, g
     TRY(driver_check(v, v->cuMemAlloc(&out, (THREADS + 1) * 4), "cuMemAlloc", error));
     for (uint32_t n = 0; n < p->cases; n++) {
         void *params[] = {&out, &g->in[2 * n], &g->in[2 * n + 1]};
-        for (int twice = 0; twice < 2; twice++) { /* the first time the code is fetched */
+        for (int run = v->emu != NULL; run < 2; run++) { /* a GPU fetches the code the first time */
             TRY(driver_check(v, v->cuLaunchKernel(f, 1, 1, 1, THREADS, 1, 1, 0, NULL, params, NULL),
                              "cuLaunchKernel", error));
             TRY(driver_check(v, v->cuCtxSynchronize(), "cuCtxSynchronize", error));

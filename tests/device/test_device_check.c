@@ -190,6 +190,7 @@ int main(void)
     tcase_add_test(plain, a_changed_word_is_found_and_measured);
     tcase_add_test(plain, the_problems_that_the_script_times_can_be_asked_for);
     tcase_add_test(plain, files_come_back_as_they_were_and_damage_is_named);
+    tcase_set_timeout(asked, 120);
     tcase_add_checked_fixture(asked, NULL, close_device);
     tcase_add_loop_test(asked, each_probe_answers_alike_in_any_order_and_with_late_copies, 0,
                         (int)probes_len);

@@ -33,7 +33,7 @@ static uint8_t byte_of_tensor(int32_t x, int32_t y, int32_t z, int32_t bytes)
     int32_t width = 256 / bytes, n = (z * 40 + y) * 256 + x * bytes;
     bool inside = x >= 0 && x < width && y >= 0 && y < 40 && z >= 0 && z < 3;
 
-    return inside ? (uint8_t)(1 + (n * 37 + n / 251) % 150) : 0;
+    return (uint8_t)(inside ? 1 + (n * 37 + n / 251) % 150 : 0);
 }
 
 /* Rows begin at multiples of the span, 16-byte chunks within are exchanged by the number of the
@@ -57,7 +57,7 @@ START_TEST(narrow_rows_lie_at_multiples_of_the_span)
                 uint8_t first = byte_of_tensor(x, y, z, b[BYTES]);
                 place += ((k / 16) ^ (place / 128 % chunks)) * 16 + k % 16;
                 int32_t at = ((z * 40 + y) * 256 + x * b[BYTES] + k % b[BYTES]);
-                expected[place] = first == 0 ? 0 : (uint8_t)(1 + (at * 37 + at / 251) % 150);
+                expected[place] = (uint8_t)(first == 0 ? 0 : 1 + (at * 37 + at / 251) % 150);
                 if (first == 0 && b[NAN_FILL]) { /* 7ff7 over and over */
                     expected[place] = k % 2 == 0 ? 0xf7 : 0x7f;
                 }
@@ -187,6 +187,7 @@ int main(void)
 {
     TCase *tests = tcase_create("probes");
 
+    tcase_set_timeout(tests, 120);
     tcase_add_checked_fixture(tests, NULL, forget);
     tcase_add_test(tests, narrow_rows_lie_at_multiples_of_the_span);
     tcase_add_test(tests, warps_that_left_are_not_waited_for);
