@@ -31,8 +31,11 @@ foreach(module hopper mutants)
 endforeach()
 
 # PTX and the machine: without the driver, straight against the emulator's own functions.
-foreach(module cluster ptx_kernels ptx_forms exec_alu exec_cvt exec_warp exec_random)
+foreach(module cluster ptx_kernels exec_alu exec_cvt exec_warp exec_random)
   hone_test(emulator ${module} LINK hone_emulator hone_core ${CMAKE_DL_LIBS} SOURCES emulator/ptx_bench.c)
+endforeach()
+foreach(module ptx_forms form_runs)
+  hone_test(emulator ${module} LINK hone_emulator hone_core ${CMAKE_DL_LIBS} SOURCES emulator/ptx_bench.c emulator/form_operands.c)
 endforeach()
 # Kernels that break a rule, and their twins.
 foreach(module race race_engines sanitizers ptx_faults)
