@@ -50,9 +50,8 @@ static hone_status make_inputs(prover *p, hone_error *error)
     const bool moe = problem->op == HONE_OP_MOE_GEMM, product = prove_is_product(problem);
     hone_status status = HONE_OK;
 
-    TRY(inputs_make_routed(problem, p->kinds.kind[0],
-                           p->large ? INPUTS_ROUTE_BALANCED : INPUTS_ROUTE_OF_KIND, p->seed, &p->in,
-                           error));
+    TRY(inputs_make_routed(problem, p->kinds.kind[0], p->large ? p->routing : INPUTS_ROUTE_OF_KIND,
+                           p->seed, &p->in, error));
     if (moe) {
         TRY(inputs_repad(&problem->as.moe_gemm, &p->in, &p->padded, error));
         TRY(segments_find(&problem->as.moe_gemm, p->in.image[4], &p->runs, error));
@@ -61,8 +60,9 @@ static hone_status make_inputs(prover *p, hone_error *error)
         TRY(inputs_rescale(moe ? &problem->as.moe_gemm.recipe : &problem->as.fp8_gemm.recipe,
                            &p->in, p->seed + 1, &p->rescaled, error));
     }
-    if (p->d->driver->emu != NULL && (!product || (moe && !p->large))) {
-        TRY(inputs_make(problem, INPUTS_NORMAL, p->seed + 2, &p->ordinary, error));
+    if (moe ? !p->large : p->d->driver->emu != NULL && !product) {
+        TRY(inputs_make_routed(problem, INPUTS_NORMAL, p->routing, p->seed + 2, &p->ordinary,
+                               error));
     }
 done:
     return status;
@@ -70,6 +70,12 @@ done:
 
 hone_status prover_open(const device *d, const hone_problem *problem, uint64_t seed, prover **out,
                         hone_error *error)
+{
+    return prover_open_routed(d, problem, seed, INPUTS_ROUTE_BALANCED, out, error);
+}
+
+hone_status prover_open_routed(const device *d, const hone_problem *problem, uint64_t seed,
+                               inputs_routing routing, prover **out, hone_error *error)
 {
     hone_status status = HONE_OK;
     prover *p = calloc(1, sizeof *p);
@@ -80,6 +86,7 @@ hone_status prover_open(const device *d, const hone_problem *problem, uint64_t s
     p->d = d;
     p->problem = *problem;
     p->seed = seed;
+    p->routing = routing == INPUTS_ROUTE_OF_KIND ? INPUTS_ROUTE_BALANCED : routing;
     p->threads = 1;
     p->large = prove_is_large(d, problem);
     p->kinds = prove_kinds_of(d, problem);
@@ -353,6 +360,7 @@ hone_status prover_run(prover *p, const module *m, const plan *launches, const c
         TRY(prove_time_model(p->d, &p->problem, launches, c, t.counters,
                              by_tiles ? (double)t.tiles / (double)tiles_run : 0.0, &made, error));
     } else if (made.outcome == STORE_OK) {
+        TRY(prove_load_ordinary(p, &t, &made, error));
         TRY(prove_time_events(&p->lane[0].buffers, m, launches, &made, error));
     }
     *out = made;

@@ -37,6 +37,10 @@ typedef struct prove_result {
  * HONE_NO_MEMORY, HONE_UNSUPPORTED, HONE_DRIVER. Caller closes *out. */
 hone_status prover_open(const device *d, const hone_problem *problem, uint64_t seed, prover **out,
                         hone_error *error);
+/* The same for a moe_gemm whose time is of rows routed like that; prover_open: balanced. Verdicts
+ * are of every routing that inputs have, whatever it is, but for problems that are sampled. */
+hone_status prover_open_routed(const device *d, const hone_problem *problem, uint64_t seed,
+                               inputs_routing routing, prover **out, hone_error *error);
 void prover_close(prover *p); /* NULL is fine */
 
 /* Host threads that proofs on an emulated device may take from now on, 1 to 64; one at first. From

@@ -257,6 +257,11 @@ done:
     return status;
 }
 
+hone_status prove_load_ordinary(prover *p, prove_trial *t, prove_result *out, hone_error *error)
+{
+    return p->ordinary.len > 0 ? run_once(t, &p->ordinary, NULL, NULL, out, error) : HONE_OK;
+}
+
 hone_status prove_others(prover *p, prove_trial *t, prove_result *out, hone_error *error)
 {
     hone_status status = HONE_OK;

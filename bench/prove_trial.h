@@ -30,6 +30,7 @@ struct prover {
     bool alone;   /* there is none, or no memory for it */
     hone_problem problem;
     uint64_t seed;
+    inputs_routing routing;        /* of the rows that a moe_gemm's time is of */
     int threads;                   /* of the host */
     bool large;                    /* sampled on an emulated device */
     prove_kinds kinds;             /* a large product's later ones are `rescaled` instead */
@@ -39,10 +40,11 @@ struct prover {
     inputs rescaled;               /* of a large product; else empty */
     inputs padded;                 /* of a moe_gemm: `in` with other rows that nobody has */
     segments runs;                 /* of a moe_gemm's `in`; else empty */
-    inputs ordinary;    /* of a quantiser on an emulated device: what its time is modelled on */
-    inputs after;       /* outputs read back */
-    inputs second;      /* of the second run and those that nobody compares */
-    inputs poisoned;    /* of a sum on sampled CTAs: D after the run on a D of NaN; else empty */
+    inputs ordinary; /* what a time is of: of a quantiser on an emulated device, of a moe_gemm that
+                        is not sampled */
+    inputs after;    /* outputs read back */
+    inputs second;   /* of the second run and those that nobody compares */
+    inputs poisoned; /* of a sum on sampled CTAs: D after the run on a D of NaN; else empty */
     prove_lane lane[2]; /* of the device and of its twin */
 };
 
@@ -71,6 +73,8 @@ void prove_same_bits(const prover *p, prove_result *out);
 /* The counters that a time is modelled on, into t->counters, where they are not the second run's;
  * a CUDA device has none. */
 hone_status prove_count(prover *p, prove_trial *t, prove_result *out, hone_error *error);
+/* What a time by events is of is on the device then, where that is not any inputs. */
+hone_status prove_load_ordinary(prover *p, prove_trial *t, prove_result *out, hone_error *error);
 /* A few CTAs with all checks, on an emulated device; t->counters stay. */
 hone_status prove_order(prover *p, prove_trial *t, prove_result *out, hone_error *error);
 /* The other kinds of inputs, compared; t->counters stay. */

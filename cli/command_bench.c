@@ -15,17 +15,31 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { KEY_TEMPLATE = 1000, KEY_CONFIG, KEY_SEED };
+enum { KEY_TEMPLATE = 1000, KEY_CONFIG, KEY_SEED, KEY_ROUTING };
 
 typedef struct bench {
     options o;
     const char *template_name, *config_text;
     int64_t seed;
+    inputs_routing routing;
     trial_bench trial;
     store *store; /* NULL: there is none */
     json_t *rows; /* NULL: text */
     uint64_t failed;
 } bench;
+
+static hone_status parse_routing(const char *text, inputs_routing *out, hone_error *error)
+{
+    for (int i = 0; i < INPUTS_ROUTES; i++) {
+        const char *name = inputs_routing_name((inputs_routing)i);
+        if (name != NULL && strcmp(name, text) == 0) {
+            *out = (inputs_routing)i;
+            return HONE_OK;
+        }
+    }
+    return status_set(error, HONE_BAD_ARGUMENT, "--routing", 0,
+                      "'%.40s' is no routing: balanced, uniform, zipf, one or holes", text);
+}
 
 static hone_status parse_own(int key, char *text, void *context, hone_error *error)
 {
@@ -40,6 +54,8 @@ static hone_status parse_own(int key, char *text, void *context, hone_error *err
         return HONE_OK;
     case KEY_SEED:
         return options_number("--seed", text, 0, INT64_MAX, &b->seed, error);
+    case KEY_ROUTING:
+        return parse_routing(text, &b->routing, error);
     default:
         return status_set(error, HONE_BAD_ARGUMENT, NULL, 0, "'%s' is no option of bench", text);
     }
@@ -187,6 +203,7 @@ static hone_status bench_device(bench *b, const char *spec, const llm_problem *p
     hone_status status = HONE_OK;
 
     TRY(trial_open(spec, (uint64_t)b->seed, &b->trial, error));
+    b->trial.routing = b->routing;
     for (size_t i = 0; i < len; i++) {
         TRY(bench_problem(b, &problems[i].problem, error));
     }
@@ -201,6 +218,9 @@ int command_bench(int argc, char **argv)
         {"template", KEY_TEMPLATE, "NAME", 0, "time this template, with --config", 0},
         {"config", KEY_CONFIG, "TEXT", 0, "its parameters: \"block_m=64 stages=3 ...\"", 0},
         {"seed", KEY_SEED, "N", 0, "of the test data (1)", 0},
+        {"routing", KEY_ROUTING, "NAME", 0,
+         "rows of experts when a moe_gemm is timed: balanced, uniform, zipf, one, holes (balanced)",
+         0},
         {0},
     };
     static const options_command command = {

@@ -57,7 +57,8 @@ done:
 
 static hone_status start_engine(trial_bench *b, hone_error *error)
 {
-    const engine_options options = {.device = b->device, .templates = b->templates};
+    const engine_options options = {
+        .device = b->device, .templates = b->templates, .routing = b->routing};
 
     return b->engine.state != NULL ? HONE_OK : engine_open_device(&options, &b->engine, error);
 }

@@ -18,6 +18,7 @@ typedef struct device_engine {
     hone_problem problem;
     uint64_t seed;
     int threads; /* of the host, for proofs */
+    inputs_routing routing;
 } device_engine;
 
 static hone_status submit(void *state, const engine_trial *trial, uint64_t tag, hone_error *error)
@@ -99,7 +100,7 @@ static hone_status take_prover(device_engine *e, const engine_trial *trial, hone
     }
     prover_close(e->prover);
     e->prover = NULL;
-    TRY(prover_open(e->device, trial->problem, trial->seed, &e->prover, error));
+    TRY(prover_open_routed(e->device, trial->problem, trial->seed, e->routing, &e->prover, error));
     prover_use_threads(e->prover, e->threads);
     e->problem = *trial->problem;
     e->seed = trial->seed;
@@ -131,7 +132,8 @@ static void fill_rates(const device_engine *e, const engine_trial *trial, const 
     row->timer = proof->timer;
     row->time_ns = proof->time_ns;
     row->cache_mode = proof->modelled ? "modelled" : "cold";
-    row->tokens = "uniform";
+    row->tokens =
+        trial->problem->op == HONE_OP_MOE_GEMM ? inputs_routing_name(e->routing) : "uniform";
     row->samples_len = proof->samples_len;
     row->samples_ns = out->samples_ns;
     memcpy(out->samples_ns, proof->samples_ns, proof->samples_len * sizeof *out->samples_ns);
@@ -252,6 +254,8 @@ hone_status engine_open_device(const engine_options *options, engine *out, hone_
     e->device = options->device;
     e->templates = options->templates;
     e->threads = options->jobs > 0 ? options->jobs : cores();
+    e->routing =
+        options->routing == INPUTS_ROUTE_OF_KIND ? INPUTS_ROUTE_BALANCED : options->routing;
     TRY(jit_open(&compile, &e->jit, error));
     TRY(jit_describe(e->jit, &version, error));
     TRY(driver_check(d, d->cuDriverGetVersion(&number), "cuDriverGetVersion", error));

@@ -63,7 +63,8 @@ void sweep_tell(sweep *s, size_t group, const char *doing)
 hone_status sweep_begin(sweep *s, hone_error *error)
 {
     hone_status status = HONE_OK;
-    const engine_options options = {s->o->device, s->o->templates, s->o->jobs};
+    const engine_options options = {
+        .device = s->o->device, .templates = s->o->templates, .jobs = s->o->jobs};
 
     if (s->id != 0) {
         return HONE_OK;

@@ -21,7 +21,7 @@ static const struct {
     {"compile",
      "--problem --fold --device --template --config --ptx --cubin --sass --no-cache --json"},
     {"verify", PROBLEMS " --budget --seed --template --config"},
-    {"bench", PROBLEMS " --seed --template --config --store"},
+    {"bench", PROBLEMS " --seed --template --config --routing --store"},
     {"tune", PROBLEMS " --budget --seed --jobs --strategy --store"},
     {"emu",
      "--kernel --grid --block --cluster --shared --arg --buffer --include --dump --out "
@@ -91,6 +91,7 @@ static const struct {
     {"hone space", 2, "no problem is named", "--model NAME"},
     {"hone verify", 2, "no problem is named", "--problem TEXT"},
     {"hone bench", 2, "no problem is named", "--problem TEXT"},
+    {"hone bench --routing most --problem " GEMM, 2, "'most' is no routing", "zipf"},
     {"hone verify --template none --problem " GEMM ON_H20, 2, "none:", "hone space"},
     {"hone verify --template fp8_gemm/mma_sync --config block_m=16 --problem " GEMM ON_H20, 2,
      "'block_m=16'", "name=value for each parameter"},
