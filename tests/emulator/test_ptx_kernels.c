@@ -346,6 +346,29 @@ START_TEST(a_warp_specialised_gemm_has_a_small_register_image)
 }
 END_TEST
 
+/* The same of the project's own, which needs no compiler: 12 warps, two of whose groups multiply.
+ */
+START_TEST(so_does_the_benchmarks_gemm_of_twelve_warps)
+{
+    char path[600];
+    ptx_bench b;
+    ptx_kernel_facts facts;
+
+    snprintf(path, sizeof path, "%s/benchmarks/ptx/gemm_fp8.ptx", getenv("HONE_SOURCE_DIR"));
+    char *text = file_read(path, NULL);
+    ptx_bench_open(&b);
+    ck_assert_msg(ptx_bench_load(&b, text) == HONE_OK, "%s", b.error.message);
+    ptx_kernel *k = ptx_module_kernel(b.module, "gemm_fp8");
+    ck_assert_ptr_nonnull(k);
+    ptx_kernel_describe(k, &facts);
+    ck_assert_uint_eq(facts.max_threads, 384);
+    ck_assert_uint_gt(facts.image_bytes, 32 * 128);
+    ck_assert_uint_le(facts.image_bytes, 40000);
+    ptx_bench_close(&b);
+    free(text);
+}
+END_TEST
+
 int main(void)
 {
     TCase *tests = tcase_create("ptx_kernels");
@@ -358,5 +381,6 @@ int main(void)
     tcase_add_test(tests, indexer_logits_match_float64_and_touch_only_their_range);
     tcase_add_test(tests, radix_topk_chooses_a_valid_set_under_every_schedule);
     tcase_add_test(tests, a_warp_specialised_gemm_has_a_small_register_image);
+    tcase_add_test(tests, so_does_the_benchmarks_gemm_of_twelve_warps);
     return suite_run("emulator/ptx_kernels", tests);
 }
