@@ -45,7 +45,7 @@ template <Config C> struct Sort {
     u32 begin[C.experts], held[C.experts];    // first row, and rows
     u32 sums[kRuns];                          // padded rows of 32 experts
     u32 end;                                  // the row behind all experts' padding
-    u16 own[kWarps][C.experts];               // the chunk's entries: of a warp, then of those before
+    u16 own[kWarps][C.experts];               // the chunk's: of a warp, then of those before it
 };
 
 // An expert, or -1 for any other value.
@@ -117,8 +117,8 @@ template <Config C> __device__ __forceinline__ void place_run(Sort<C> &s, i32 ex
     }
 }
 
-// Each expert's totals: of warps before, of the whole chunk, of all chunks. In `held` how many there
-// are, cut later.
+// Each expert's totals: of warps before, of the whole chunk, of all chunks. In `held` how many
+// there are, cut later.
 template <Config C> __device__ __forceinline__ void total(Sort<C> &s)
 {
     using S = Sort<C>;
@@ -216,32 +216,21 @@ __device__ __forceinline__ void pad_all(const Sort<C> &s, i32 *groups, i32 *sour
     }
 }
 
+// The chunk's entries of a thread: their experts, and how many of the warp's come before each. What
+// is no expert and not -1.
 template <Config C>
-__global__ void __launch_bounds__(C.threads)
-    moe_align_sort(const typename Sort<C>::Id *__restrict__ topk_ids, i32 *__restrict__ groups,
-                   i32 *__restrict__ source, i32 *__restrict__ place, i32 *__restrict__ counts,
-                   u64 *__restrict__ dropped, i32 entries, i32 m)
+__device__ __forceinline__ u32 rank_own(Sort<C> &s, const typename Sort<C>::Id *ids, u32 first,
+                                        u32 len, i32 (&expert)[C.items], u32 (&rank)[C.items])
 {
-    using S = Sort<C>;
-    __shared__ S s;
-    const u32 len = u32(entries), lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-    const u32 chunk = blockIdx.x * S::kChunk, first = chunk + warp * (32 * C.items) + lane;
-    i32 expert[C.items];
-    u32 rank[C.items], lost = 0;
+    const u32 lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+    u32 wrong = 0;
 
-    for (u32 i = threadIdx.x; i < C.experts; i += C.threads) {
-        s.before[i] = s.behind[i] = 0;
-    }
-    for (u32 i = lane; i < C.experts; i += 32) {
-        s.own[warp][i] = 0;
-    }
-    __syncthreads();
 #pragma unroll
     for (int i = 0; i < C.items; i++) {
         const u32 entry = first + i * 32;
-        const typename S::Id id = entry < len ? topk_ids[entry] : typename S::Id(-1);
+        const auto id = entry < len ? ids[entry] : typename Sort<C>::Id(-1);
         expert[i] = expert_of<C>(id);
-        lost += expert[i] < 0 && id != -1 ? 1 : 0;
+        wrong += expert[i] < 0 && id != -1 ? 1 : 0;
     }
 #pragma unroll
     for (int i = 0; i < C.items; i++) {
@@ -255,6 +244,30 @@ __global__ void __launch_bounds__(C.threads)
         rank[i] = __shfl_sync(0xffffffffu, seen, leader) + u32(__popc(alike & ((1u << lane) - 1)));
         __syncwarp();
     }
+    return wrong;
+}
+
+template <Config C>
+__global__ void __launch_bounds__(C.threads)
+    moe_align_sort(const typename Sort<C>::Id *__restrict__ topk_ids, i32 *__restrict__ groups,
+                   i32 *__restrict__ source, i32 *__restrict__ place, i32 *__restrict__ counts,
+                   u64 *__restrict__ dropped, i32 entries, i32 m)
+{
+    using S = Sort<C>;
+    __shared__ S s;
+    const u32 len = u32(entries), lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+    const u32 chunk = blockIdx.x * S::kChunk, first = chunk + warp * (32 * C.items) + lane;
+    i32 expert[C.items];
+    u32 rank[C.items];
+
+    for (u32 i = threadIdx.x; i < C.experts; i += C.threads) {
+        s.before[i] = s.behind[i] = 0;
+    }
+    for (u32 i = lane; i < C.experts; i += 32) {
+        s.own[warp][i] = 0;
+    }
+    __syncthreads();
+    u32 lost = rank_own<C>(s, topk_ids, first, len, expert, rank);
     if (gridDim.x > 1) {
         count<C>(topk_ids, 0, min(chunk, len), s.before);
         count<C>(topk_ids, chunk + S::kChunk, len, s.behind);

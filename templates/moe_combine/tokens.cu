@@ -100,6 +100,69 @@ __device__ __forceinline__ void count(const i32 *place, u64 *dropped, bool there
     }
 }
 
+// Some entries of a token, and what a thread has of their rows.
+template <Config C> struct Batch {
+    using W = Work<C>;
+
+    Pack<i32, W::kEntries> row[W::kPacks];
+    Pack<float, W::kEntries> factor[W::kPacks];
+    Columns<typename W::In, C.vec, C.align> in[C.batch][C.repeat];
+
+    // Entries from j on of the token whose places and weights these are.
+    __device__ __forceinline__ void name(const i32 *place, const float *weight, int j)
+    {
+#pragma unroll
+        for (int p = 0; p < W::kPacks; p++) {
+            const bool inside = C.topk % C.batch == 0 || j + p * W::kEntries < C.topk;
+#pragma unroll
+            for (int i = 0; !inside && i < W::kEntries; i++) {
+                row[p].v[i] = -1;
+            }
+            if (inside) {
+                row[p] = pack_load<W::kEntries, C.align>(place + j + p * W::kEntries);
+                factor[p] = pack_load<W::kEntries, C.align>(weight + j + p * W::kEntries);
+            }
+        }
+    }
+
+    __device__ __forceinline__ i32 at(int b) const
+    {
+        return row[b / W::kEntries].v[b % W::kEntries];
+    }
+
+    __device__ __forceinline__ void load(const typename W::In *d, i64 first, i64 n, i32 m)
+    {
+#pragma unroll
+        for (int b = 0; b < C.batch; b++) {
+#pragma unroll
+            for (int t = 0; t < C.repeat; t++) {
+                const i64 column = first + t * W::kLanes * C.vec;
+                if (u32(at(b)) < u32(m) && column < n) {
+                    in[b][t].load(d + i64(at(b)) * n + column);
+                }
+            }
+        }
+    }
+
+    __device__ __forceinline__ void add(float (&sum)[C.repeat][C.vec], i64 first, i64 n,
+                                        i32 m) const
+    {
+#pragma unroll
+        for (int b = 0; b < C.batch; b++) {
+            const float by = factor[b / W::kEntries].v[b % W::kEntries];
+#pragma unroll
+            for (int t = 0; t < C.repeat; t++) {
+                if (u32(at(b)) < u32(m) && first + t * W::kLanes * C.vec < n) {
+#pragma unroll
+                    for (int i = 0; i < C.vec; i++) {
+                        sum[t][i] = __fmaf_rn(by, in[b][t].at(i), sum[t][i]);
+                    }
+                }
+            }
+        }
+    }
+};
+
 template <Config C>
 __global__ void __launch_bounds__(C.threads)
     moe_combine_tokens(const typename Work<C>::In *__restrict__ d, const i32 *__restrict__ place,
@@ -135,47 +198,10 @@ __global__ void __launch_bounds__(C.threads)
     }
 #pragma unroll 1
     for (int j = 0; j < C.topk; j += C.batch) {
-        Pack<i32, W::kEntries> row[W::kPacks];
-        Pack<float, W::kEntries> factor[W::kPacks];
-        Columns<typename W::In, C.vec, C.align> in[C.batch][C.repeat];
-#pragma unroll
-        for (int p = 0; p < W::kPacks; p++) {
-            const bool inside = C.topk % C.batch == 0 || j + p * W::kEntries < C.topk;
-#pragma unroll
-            for (int i = 0; !inside && i < W::kEntries; i++) {
-                row[p].v[i] = -1;
-            }
-            if (inside) {
-                row[p] = pack_load<W::kEntries, C.align>(place + j + p * W::kEntries);
-                factor[p] = pack_load<W::kEntries, C.align>(weight + j + p * W::kEntries);
-            }
-        }
-#pragma unroll
-        for (int b = 0; b < C.batch; b++) {
-            const i32 at = row[b / W::kEntries].v[b % W::kEntries];
-#pragma unroll
-            for (int t = 0; t < C.repeat; t++) {
-                const i64 column = first + t * W::kLanes * C.vec;
-                if (u32(at) < u32(m) && column < n) {
-                    in[b][t].load(d + i64(at) * n + column);
-                }
-            }
-        }
-#pragma unroll
-        for (int b = 0; b < C.batch; b++) {
-            const i32 at = row[b / W::kEntries].v[b % W::kEntries];
-            const float by = factor[b / W::kEntries].v[b % W::kEntries];
-#pragma unroll
-            for (int t = 0; t < C.repeat; t++) {
-                const i64 column = first + t * W::kLanes * C.vec;
-                if (u32(at) < u32(m) && column < n) {
-#pragma unroll
-                    for (int i = 0; i < C.vec; i++) {
-                        sum[t][i] = __fmaf_rn(by, in[b][t].at(i), sum[t][i]);
-                    }
-                }
-            }
-        }
+        Batch<C> batch;
+        batch.name(place, weight, j);
+        batch.load(d, first, n, m);
+        batch.add(sum, first, n, m);
     }
 #pragma unroll
     for (int t = 0; t < C.repeat; t++) {
