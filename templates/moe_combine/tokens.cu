@@ -43,7 +43,11 @@ template <typename T, int N, int Align> struct Columns {
 
     __device__ __forceinline__ void load(const T *from)
     {
-        copy_bytes<kBytes, Align>(word, from);
+        if constexpr (kBytes == 2) {
+            word[0] = *reinterpret_cast<const u16 *>(from); // all of the word
+        } else {
+            copy_bytes<kBytes, Align>(word, from);
+        }
     }
 
     // Assembly: NVRTC takes some stores of four words apart, and each then touches every sector.

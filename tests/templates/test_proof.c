@@ -66,6 +66,8 @@ static const char *const problems[] = {
     "moe_combine:tokens=5,n=33,topk=3,m=20,in=f32,out=f32,accumulate=1",
     "moe_combine:tokens=40,n=136,topk=8,accumulate=1",
     "moe_combine:tokens=3,n=90,topk=10,m=7,out=f32",
+    "moe_combine:tokens=15,n=33,topk=3,out=f32",
+    "moe_combine:tokens=17,n=33,topk=6,accumulate=1",
     "moe_combine:tokens=1,n=2048,topk=1,in=f32",
     "kv_quant:tokens=9,pages=3,record_format=index_132,record_layout=split,record_rule=raw_amax",
     "kv_quant:tokens=40,pages=5,page_size=32,record_format=v32_656,record_layout=interleaved,"
