@@ -16,8 +16,9 @@
     "swap=0 block_m=128 block_n=192 row_groups=2 column_groups=1 chunks=2 sets=2 queue=1 "         \
     "stages=4 pair=0 "                                                                             \
     "split_k=1 share=" #share " raster=8 staged=0 loader_registers=56 residency=1 idle=1"
-#define FP4 "fp8_gemm/sm90_wgmma_fp4"
-#define MOE "moe_gemm/sm90_wgmma"
+#define FP4      "fp8_gemm/sm90_wgmma_fp4"
+#define MOE      "moe_gemm/sm90_wgmma"
+#define MOE_SYNC "moe_gemm/mma_sync"
 #define CONFIG(swap, m, n, rows, columns, chunks, sets, stages, pair, split, staged, idle)         \
     "swap=" #swap " block_m=" #m " block_n=" #n " row_groups=" #rows " column_groups=" #columns    \
     " chunks=" #chunks " sets=" #sets " stages=" #stages " pair=" #pair " split_k=" #split         \
@@ -110,6 +111,18 @@ static const struct {
      "moe_gemm:m=128,n=2048,k=1024,experts=16,tokens=64,topk=6,group_layout=masked,recipe=ue8m0-"
      "1x32-e2m1/1x32,activation=silu_mul_v4,out=e4m3,out_group=32",
      MOE "_fp4_gated", NULL},
+    {"emu:rtx4090",
+     "moe_gemm:m=128,n=2048,k=1024,experts=16,tokens=8,topk=6,group_layout=masked,recipe=ue8m0-"
+     "1x32-32x32",
+     MOE_SYNC, NULL},
+    {"emu:rtx4090",
+     "moe_gemm:n=2048,k=1024,experts=8,tokens=512,topk=4,group_layout=contiguous,recipe=f32-1x128-"
+     "128x128",
+     MOE_SYNC, NULL},
+    {"emu:rtx5090",
+     "moe_gemm:n=2048,k=1024,experts=8,tokens=512,topk=4,group_layout=psum,recipe=f32-1x128-"
+     "128x128",
+     MOE_SYNC, NULL},
 };
 
 /* Of the time; of a pipe's own, where it takes a quarter of the time or more: ptxas drops
