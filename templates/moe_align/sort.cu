@@ -39,7 +39,6 @@ template <Config C> struct Sort {
     static_assert(C.threads % 32 == 0 && C.threads <= 1024, "threads: whole warps");
     static_assert(C.items >= 1 && kChunk <= 65535, "items: a chunk's counts fit 16 bits");
     static_assert(C.experts >= 1 && C.experts <= 512, "experts: 1 to 512");
-    static_assert(C.unit >= 1, "unit: at least a row");
 
     u32 before[C.experts], behind[C.experts]; // entries of chunks before the CTA's and behind it
     u32 begin[C.experts], held[C.experts];    // first row, and rows
