@@ -1,10 +1,10 @@
 // sort.cu - from a router's topk_ids to the rows of a grouped product: a stable counting sort of
 // all entries by expert, every expert's rows padded to a unit.
 //
-// Every CTA counts all entries (those outside of its own chunk by shared atomics, which only add),
-// so that it knows where each expert begins and how many of its entries come before the chunk; the
-// chunk's own ranks are by warp and by batch of 32, among lanes that match. No order hangs on an
-// atomic. CTAs behind the last chunk only help to write padding. Domains and launch: sort.yaml.
+// Every CTA counts all entries (those outside of its own chunk by shared atomics, which only add):
+// where each expert begins, and how many of its entries come before the chunk. The chunk's own ranks
+// are by warp and by batch of 32, among lanes that match: no order hangs on an atomic. CTAs behind
+// the last chunk only write padding. Domains and launch: sort.yaml.
 #include "device/vector.cuh"
 #include "device/warp.cuh"
 
