@@ -2,9 +2,9 @@
 // all entries by expert, every expert's rows padded to a unit.
 //
 // Every CTA counts all entries (those outside of its own chunk by shared atomics, which only add):
-// where each expert begins, and how many of its entries come before the chunk. The chunk's own ranks
-// are by warp and by batch of 32, among lanes that match: no order hangs on an atomic. CTAs behind
-// the last chunk only write padding. Domains and launch: sort.yaml.
+// where experts begin, and what comes before the chunk. The chunk's own ranks are by warp and batch
+// of 32, among lanes that match: no order hangs on an atomic. CTAs behind the last chunk only pad.
+// Domains and launch: sort.yaml.
 #include "device/vector.cuh"
 #include "device/warp.cuh"
 
@@ -42,8 +42,7 @@ template <Config C> struct Sort {
 
     u32 before[C.experts], behind[C.experts]; // entries of chunks before the CTA's and behind it
     u32 begin[C.experts], held[C.experts];    // first row, and rows
-    u32 sums[kRuns];                          // padded rows of 32 experts
-    u32 end;                                  // the row behind all experts' padding
+    u32 sums[kRuns], end; // padded rows of 32 experts; the row behind all padding
     u16 own[kWarps][C.experts];               // the chunk's: of a warp, then of those before it
 };
 
@@ -67,7 +66,7 @@ template <Config C> __device__ __forceinline__ void add(u32 *table, typename Sor
     }
 }
 
-// Entries [from, to) into a table; `from` is a multiple of an access.
+// Entries [from, to) into a table; `from`: a multiple of an access.
 template <Config C>
 __device__ __forceinline__ void count(const typename Sort<C>::Id *ids, u32 from, u32 to, u32 *table)
 {
