@@ -6,6 +6,7 @@
 #include <string.h>
 
 static const tensor_format float32 = {32, 23, 127, true};
+static const uint32_t canonical = TENSOR_NAN;
 
 tensor_format tensor_format_of(tensor_type type)
 {
@@ -110,7 +111,6 @@ static bool special_result(const step *s, float *out)
         }
     }
     if (special) {
-        static const uint32_t canonical = 0x7fffffff;
         *out = s->half ? tensor_half_value(tensor_half_code(sum)) : (float)sum;
         if (isnan(sum)) {
             memcpy(out, &canonical, sizeof *out);
@@ -232,6 +232,26 @@ static float step_fast(const step *s)
     return s->half ? tensor_half_value(tensor_half_code(sum)) : sum;
 }
 
+bool tensor_is_nan(uint32_t code, tensor_format format)
+{
+    const uint32_t all = (1u << (format.bits - 1)) - 1, magnitude = code & all;
+    const uint32_t infinite = all - ((1u << format.fraction) - 1);
+
+    return format.has_infinity ? magnitude > infinite : magnitude == all;
+}
+
+/* Whether a NaN is among the operands: whatever else is there, the unit then gives its one NaN.
+ * Operands that nobody should read are full of them. */
+static bool has_nan(const uint32_t *codes, size_t len, tensor_format format)
+{
+    for (size_t i = 0; i < len; i++) {
+        if (tensor_is_nan(codes[i], format)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 float tensor_dot(const uint32_t *a, const uint32_t *b, size_t len, float c, tensor_type a_type,
                  tensor_type b_type, tensor_unit unit, hone_emu_arithmetic mode)
 {
@@ -241,6 +261,10 @@ float tensor_dot(const uint32_t *a, const uint32_t *b, size_t len, float c, tens
               .c = c,
               .half = unit.mantissa == TENSOR_HALF};
 
+    if (isnan(c) || has_nan(a, len, s.a_format) || has_nan(b, len, s.b_format)) {
+        memcpy(&s.c, &canonical, sizeof s.c);
+        return s.c;
+    }
     for (size_t at = 0; at < len; at += s.len) {
         s.a = a + at;
         s.b = b + at;

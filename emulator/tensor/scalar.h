@@ -25,6 +25,10 @@ typedef struct tensor_number {
 
 tensor_number tensor_number_of(uint32_t code, tensor_format format);
 
+/* What a unit gives for every element that a NaN is part of. */
+#define TENSOR_NAN 0x7fffffffu
+bool tensor_is_nan(uint32_t code, tensor_format format);
+
 /* magnitude * 2^(up - distance), toward zero; magnitude << up fits in 63 bits. */
 int64_t tensor_aligned(int64_t magnitude, int32_t up, int32_t distance);
 /* sum * 2^exponent as a unit of `mantissa` bits ends a step: toward zero to that many fraction bits

@@ -141,6 +141,102 @@ static void mma_by_element(uint32_t *const d[4], const tensor_call *call)
     }
 }
 
+/* A product without its NaN: which rows, columns and sums have one, and zeros in their place. */
+typedef struct nan_free {
+    bool row[16], column[8];
+    uint32_t a[4][32], b[2][32], c[4][32];
+    bool any;
+} nan_free;
+
+static bool word_has_nan(uint32_t word, tensor_type type)
+{
+    const tensor_format format = tensor_format_of(type);
+    const uint32_t bits = 32 / tensor_elements(type), mask = (1u << bits) - 1;
+
+    for (uint32_t at = 0; at < 32; at += bits) {
+        if (tensor_is_nan(word >> at & mask, format)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Four lanes of each register hold a part of row `lane / 4`, of the registers' `parity`. */
+static void look_for_nan(const uint32_t *const *regs, uint32_t len, uint32_t rows, tensor_type type,
+                         bool *line)
+{
+    for (uint32_t i = 0; i < len; i++) {
+        for (uint32_t lane = 0; lane < 32; lane++) {
+            bool *own = &line[8 * (i % rows) + lane / 4];
+            *own = *own || word_has_nan(regs[i][lane], type);
+        }
+    }
+}
+
+static void clear_lines(const uint32_t *const *regs, uint32_t len, uint32_t rows, const bool *line,
+                        uint32_t out[][32])
+{
+    for (uint32_t i = 0; i < len; i++) {
+        for (uint32_t lane = 0; lane < 32; lane++) {
+            out[i][lane] = line[8 * (i % rows) + lane / 4] ? 0 : regs[i][lane];
+        }
+    }
+}
+
+/* Whether register i of the sums holds a NaN at the end in this lane, whatever the products are. */
+static bool sum_is_nan(const nan_free *f, const tensor_call *call, uint32_t i, uint32_t lane)
+{
+    static const tensor_format float32 = {32, 23, 127, true};
+
+    return f->row[lane / 4 + 8 * (i / 2)] || f->column[2 * (lane % 4) + i % 2] ||
+           tensor_is_nan(call->c[i][lane], float32);
+}
+
+static void set_nan_aside(const tensor_call *call, nan_free *f)
+{
+    look_for_nan(call->a, 4, 2, call->a_type, f->row);
+    look_for_nan(call->b, 2, 1, call->b_type, f->column);
+    clear_lines(call->a, 4, 2, f->row, f->a);
+    clear_lines(call->b, 2, 1, f->column, f->b);
+    for (uint32_t i = 0; i < 4; i++) {
+        for (uint32_t lane = 0; lane < 32; lane++) {
+            const bool nan = sum_is_nan(f, call, i, lane);
+            f->c[i][lane] = nan ? 0 : call->c[i][lane];
+            f->any = f->any || nan;
+        }
+    }
+}
+
+/* A row of an operand is a part of its own row of sums only: where NaN is all that the vectors
+ * refuse, they take the rest. Operands that nobody should read are full of it. */
+static bool run_without_nan(tensor_lanes_fn *lanes, uint32_t *const d[4], const tensor_call *call)
+{
+    nan_free f = {.any = false};
+    uint32_t out[4][32];
+    uint32_t *const to[4] = {out[0], out[1], out[2], out[3]};
+
+    set_nan_aside(call, &f);
+    const tensor_call rest = {.a = {f.a[0], f.a[1], f.a[2], f.a[3]},
+                              .b = {f.b[0], f.b[1]},
+                              .c = {f.c[0], f.c[1], f.c[2], f.c[3]},
+                              .a_type = call->a_type,
+                              .b_type = call->b_type,
+                              .unit = call->unit,
+                              .mode = call->mode};
+    if (!f.any || !lanes(to, &rest)) {
+        return false;
+    }
+    for (uint32_t i = 0; i < 4; i++) {
+        for (uint32_t lane = 0; lane < 32; lane++) {
+            out[i][lane] = sum_is_nan(&f, call, i, lane) ? TENSOR_NAN : out[i][lane];
+        }
+    }
+    for (uint32_t i = 0; i < 4; i++) {
+        memcpy(d[i], out[i], sizeof out[i]);
+    }
+    return true;
+}
+
 /* The best that this processor runs. */
 static int level_of_host(void)
 {
@@ -172,7 +268,9 @@ void tensor_run(uint32_t *const d[4], const tensor_call *call)
     bool single = type_is_integer(call->a_type) || call->a_type == TENSOR_TF32 ||
                   call->unit.mantissa == TENSOR_HALF;
 
-    if (single || !levels[level_of_host()].lanes(d, call)) {
+    tensor_lanes_fn *lanes = levels[level_of_host()].lanes;
+
+    if (single || (!lanes(d, call) && !run_without_nan(lanes, d, call))) {
         mma_by_element(d, call);
     }
 }

@@ -411,6 +411,59 @@ START_TEST(nan_and_infinity_come_through_in_every_mode)
 }
 END_TEST
 
+/* A NaN of the type, in the first of a register's elements. */
+static uint32_t with_nan(uint32_t word, tensor_type type)
+{
+    return type == TENSOR_BF16  ? (word & 0xffff0000) | 0xffc1
+           : type == TENSOR_F16 ? (word & 0xffff0000) | 0x7e01
+                                : (word & 0xffffff00) | 0xff;
+}
+
+/* Some rows of A, columns of B and elements of C get one: all that they are part of is the unit's
+ * NaN, and all else what the scalar unit gives. */
+START_TEST(nan_spoils_its_row_its_column_and_its_sum_alone)
+{
+    size_t planted = 0, whole = 0;
+
+    for (uint64_t index = 0; index < 900; index++) {
+        tensor_case t;
+        uint32_t d[4][32];
+        const uint32_t rows = (uint32_t)(index * 2654435761u) >> 16, columns = rows >> 5 & 0xff;
+        tensor_cases_make(index, &t);
+        if (t.a_type == TENSOR_TF32 || t.a_type == TENSOR_S8 || t.a_type == TENSOR_U8) {
+            continue;
+        }
+        for (uint32_t lane = 0; lane < 32; lane++) {
+            for (uint32_t i = 0; i < 4; i++) {
+                const bool own = lane % 4 == index % 4 && i / 2 == index / 4 % 2;
+                const bool row = (rows >> (lane / 4 + 8 * (i % 2)) & 1) != 0;
+                t.a[i][lane] = own && row ? with_nan(t.a[i][lane], t.a_type) : t.a[i][lane];
+            }
+            if (index % 3 == 0 && lane % 4 == 1 && (columns >> (lane / 4) & 1) != 0) {
+                t.b[1][lane] = with_nan(t.b[1][lane], t.b_type);
+            }
+        }
+        if (index % 5 == 0) {
+            t.c[2][7] = 0xffc00000;
+        }
+        tensor_mma_m16n8(d, (const uint32_t(*)[32])t.a, (const uint32_t(*)[32])t.b,
+                         (const uint32_t(*)[32])t.c, t.a_type, t.b_type, t.unit, t.mode);
+        compare_elements(&t, index, (const uint32_t(*)[32])d);
+        for (uint32_t i = 0; i < 128; i++) {
+            const uint32_t reg = i / 32, lane = i % 32, n = 2 * (lane % 4) + reg % 2;
+            const bool nan = (rows >> (lane / 4 + 8 * (reg / 2)) & 1) != 0 ||
+                             (index % 3 == 0 && (columns >> n & 1) != 0) ||
+                             (index % 5 == 0 && reg == 2 && lane == 7);
+            ck_assert(!nan || d[reg][lane] == 0x7fffffff);
+            planted += nan;
+            whole += !nan && d[reg][lane] != 0x7fffffff;
+        }
+    }
+    ck_assert_uint_gt(planted, 30000);
+    ck_assert_uint_gt(whole, 10000);
+}
+END_TEST
+
 START_TEST(integers_wrap_and_mix_signs)
 {
     uint32_t a[4][32], b[2][32], c[4][32], d[4][32];
@@ -444,6 +497,7 @@ int main(void)
     tcase_add_test(tests, a_result_may_take_the_place_of_its_accumulator);
     tcase_add_test(tests, f16_accumulation_rounds_each_step_once);
     tcase_add_test(tests, nan_and_infinity_come_through_in_every_mode);
+    tcase_add_test(tests, nan_spoils_its_row_its_column_and_its_sum_alone);
     tcase_add_test(tests, integers_wrap_and_mix_signs);
     return suite_run("emulator/tensor", tests);
 }
