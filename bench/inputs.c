@@ -213,14 +213,14 @@ done:
     return status;
 }
 
-static hone_status fill(const hone_problem *problem, inputs_kind kind, inputs_routing routing,
+static hone_status fill(const hone_problem *problem, inputs_kind kind, inputs_routing routes,
                         uint64_t seed, inputs *in, hone_error *error)
 {
     switch (problem->op) {
     case HONE_OP_FP8_GEMM:
         return fill_gemm(&problem->as.fp8_gemm, kind, seed, in, error);
     case HONE_OP_MOE_GEMM:
-        return inputs_fill_moe_gemm(&problem->as.moe_gemm, kind, routing, seed, in, error);
+        return inputs_fill_moe_gemm(&problem->as.moe_gemm, kind, routes, seed, in, error);
     case HONE_OP_ACT_QUANT:
         return fill_act(&problem->as.act_quant, kind, seed, in, error);
     case HONE_OP_FOLD:
@@ -256,9 +256,8 @@ hone_status inputs_make(const hone_problem *problem, inputs_kind kind, uint64_t 
     return inputs_make_routed(problem, kind, INPUTS_ROUTE_OF_KIND, seed, out, error);
 }
 
-hone_status inputs_make_routed(const hone_problem *problem, inputs_kind kind,
-                               inputs_routing routing, uint64_t seed, inputs *out,
-                               hone_error *error)
+hone_status inputs_make_routed(const hone_problem *problem, inputs_kind kind, inputs_routing routes,
+                               uint64_t seed, inputs *out, hone_error *error)
 {
     hone_status status = HONE_OK;
     inputs in = {0};
@@ -273,7 +272,7 @@ hone_status inputs_make_routed(const hone_problem *problem, inputs_kind kind,
         }
         memset(in.image[i], VERIFY_POISON, in.operand[i].bytes);
     }
-    TRY(fill(problem, kind, routing, seed, &in, error));
+    TRY(fill(problem, kind, routes, seed, &in, error));
     *out = in;
     memset(&in, 0, sizeof in);
 done:

@@ -39,11 +39,12 @@ typedef enum inputs_routing {
                             */
     INPUTS_ROUTE_BALANCED, /* as many as one another, or one more */
     INPUTS_ROUTE_UNIFORM,  /* each row's expert is drawn */
-    INPUTS_ROUTE_ZIPF,     /* the n-th of a random order has a share of 1 / n */
+    INPUTS_ROUTE_ZIPF,     /* the n-th of a random order has a share of 1 / n^exponent */
     INPUTS_ROUTE_ONE,      /* one has all */
     INPUTS_ROUTE_HOLES,    /* the first, the last and one between them none; others 1, row_align,
                               row_align + 1 or a random number */
-    INPUTS_ROUTES
+    INPUTS_ROUTES,
+    INPUTS_ROUTE_HISTOGRAM /* a share for each: bench/routing.h's alone */
 } inputs_routing;
 
 /* Images in the order of hone_operands, each operand[i].bytes long, owned. */
@@ -65,13 +66,22 @@ typedef struct inputs {
  * Caller frees with inputs_free. */
 hone_status inputs_make(const hone_problem *problem, inputs_kind kind, uint64_t seed, inputs *out,
                         hone_error *error);
-/* The same, with rows routed otherwise; of another op than moe_gemm inputs_make. */
-hone_status inputs_make_routed(const hone_problem *problem, inputs_kind kind,
-                               inputs_routing routing, uint64_t seed, inputs *out,
-                               hone_error *error);
+/* The same, with rows routed otherwise, zipf with an exponent of 1; of another op than moe_gemm
+ * inputs_make. No histogram. */
+hone_status inputs_make_routed(const hone_problem *problem, inputs_kind kind, inputs_routing routes,
+                               uint64_t seed, inputs *out, hone_error *error);
 void inputs_free(inputs *in); /* NULL is fine; leaves it empty */
 /* "balanced", ...; NULL past the list and of INPUTS_ROUTE_OF_KIND. */
-const char *inputs_routing_name(inputs_routing routing);
+const char *inputs_routing_name(inputs_routing routes);
+
+struct routing; /* bench/routing.h */
+/* Other rows of a moe_gemm at little cost, to be timed: `groups` by `how` (NULL: balanced), and A
+ * with its scales drawn for them as INPUTS_NORMAL; the rest is shared by pointer with `in`, which
+ * must outlive it. HONE_NO_MEMORY, HONE_BAD_ARGUMENT for a histogram of other experts. Caller frees
+ * with inputs_free_rerouted. */
+hone_status inputs_reroute(const hone_moe_gemm *p, const inputs *in, const struct routing *how,
+                           uint64_t seed, inputs *out, hone_error *error);
+void inputs_free_rerouted(inputs *rerouted); /* an empty one is fine */
 
 /* Other padding of a moe_gemm at little cost: A and its scales, where rows without an expert hold
  * 448 times 2^127 instead of NaN; the rest is shared by pointer with `in`, which must outlive it.

@@ -2,6 +2,7 @@
  */
 #include "bench/inputs_parts.h"
 #include "bench/segments.h"
+#include "bench/verify.h"
 
 #include "core/integer.h"
 #include "core/numfmt.h"
@@ -17,9 +18,9 @@ static const char *const routing_names[INPUTS_ROUTES] = {
     [INPUTS_ROUTE_HOLES] = "holes",
 };
 
-const char *inputs_routing_name(inputs_routing routing)
+const char *inputs_routing_name(inputs_routing routes)
 {
-    return routing >= 0 && routing < INPUTS_ROUTES ? routing_names[routing] : NULL;
+    return routes >= 0 && routes < INPUTS_ROUTES ? routing_names[routes] : NULL;
 }
 
 static inputs_routing routing_of(inputs_kind kind)
@@ -43,31 +44,6 @@ static int64_t least(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-/* Shares of 1, 1/2, 1/3 ... in a random order; what rounding leaves goes to the first. */
-static void draw_zipf(int64_t total, int64_t experts, uint64_t *state, int64_t *rows)
-{
-    double sum = 0;
-    int64_t left = total;
-
-    for (int64_t e = 0; e < experts; e++) {
-        rows[e] = e + 1;
-        sum += 1.0 / (double)(e + 1);
-    }
-    for (int64_t e = experts - 1; e > 0; e--) { /* shuffled */
-        const int64_t other = (int64_t)random_below(state, (uint64_t)e + 1);
-        const int64_t rank = rows[e];
-        rows[e] = rows[other];
-        rows[other] = rank;
-    }
-    int64_t first = 0;
-    for (int64_t e = 0; e < experts; e++) {
-        first = rows[e] == 1 ? e : first;
-        rows[e] = (int64_t)((double)total / ((double)rows[e] * sum));
-        left -= rows[e];
-    }
-    rows[first] += left;
-}
-
 /* The corners of kernels.md, Appendix C. */
 static void draw_holes(const hone_moe_gemm *p, int64_t total, uint64_t *state, int64_t *rows)
 {
@@ -75,6 +51,7 @@ static void draw_holes(const hone_moe_gemm *p, int64_t total, uint64_t *state, i
     const uint64_t share = (uint64_t)(2 * total / experts + 1);
     int64_t full = 0;
 
+    memset(rows, 0, (size_t)experts * sizeof *rows);
     for (int64_t e = 0; e < experts; e++) {
         const int64_t corner[] = {1 + (int64_t)random_below(state, share), p->row_align + 1, 1,
                                   p->row_align};
@@ -82,35 +59,6 @@ static void draw_holes(const hone_moe_gemm *p, int64_t total, uint64_t *state, i
                           (e == experts / 2 && experts > 3);
         rows[e] = hole ? 0 : least(corner[full % 4], total);
         full += !hole;
-    }
-}
-
-static void draw_rows(const hone_moe_gemm *p, inputs_routing routing, int64_t total,
-                      uint64_t *state, int64_t *rows)
-{
-    const int64_t experts = p->experts;
-
-    memset(rows, 0, (size_t)experts * sizeof *rows);
-    switch (routing) {
-    case INPUTS_ROUTE_UNIFORM:
-        for (int64_t i = 0; i < total; i++) {
-            rows[random_below(state, (uint64_t)experts)]++;
-        }
-        return;
-    case INPUTS_ROUTE_ZIPF:
-        draw_zipf(total, experts, state, rows);
-        return;
-    case INPUTS_ROUTE_ONE:
-        rows[random_below(state, (uint64_t)experts)] = total;
-        return;
-    case INPUTS_ROUTE_HOLES:
-        draw_holes(p, total, state, rows);
-        return;
-    default:
-        for (int64_t e = 0; e < experts; e++) {
-            rows[e] = total / experts + (e < total % experts);
-        }
-        return;
     }
 }
 
@@ -195,9 +143,10 @@ static void place_k(const hone_moe_gemm *p, const int64_t *units, bool special, 
     }
 }
 
-static hone_status fill_groups(const hone_moe_gemm *p, inputs_kind kind, inputs_routing routing,
+static hone_status fill_groups(const hone_moe_gemm *p, inputs_kind kind, const routing *how,
                                uint64_t seed, uint8_t *groups, hone_error *error)
 {
+    hone_status status = HONE_OK;
     const bool by_k = p->group_layout == HONE_GROUPS_K, special = kind == INPUTS_SPECIALS;
     const int64_t room = p->m * (p->group_layout == HONE_GROUPS_MASKED ? p->experts : 1);
     const int64_t total = by_k ? p->k / p->recipe.a.gran_k : least(p->tokens * p->topk, room);
@@ -207,7 +156,11 @@ static hone_status fill_groups(const hone_moe_gemm *p, inputs_kind kind, inputs_
     if (rows == NULL) {
         return status_set(error, HONE_NO_MEMORY, NULL, 0, "inputs: rows of experts");
     }
-    draw_rows(p, routing == INPUTS_ROUTE_OF_KIND ? routing_of(kind) : routing, total, &state, rows);
+    if (how->kind == INPUTS_ROUTE_HOLES) {
+        draw_holes(p, total, &state, rows);
+    } else {
+        TRY(routing_rows(how, p->experts, total, &state, rows, error));
+    }
     if (by_k) {
         place_k(p, rows, special, groups);
     } else if (p->group_layout == HONE_GROUPS_CONTIGUOUS) {
@@ -215,8 +168,9 @@ static hone_status fill_groups(const hone_moe_gemm *p, inputs_kind kind, inputs_
     } else {
         place_numbers(p, rows, special, groups);
     }
+done:
     free(rows);
-    return HONE_OK;
+    return status;
 }
 
 static hone_status fill_matrix(const hone_moe_gemm *p, bool is_a, inputs_kind kind, uint64_t seed,
@@ -312,13 +266,17 @@ done:
     return status;
 }
 
-hone_status inputs_fill_moe_gemm(const hone_moe_gemm *p, inputs_kind kind, inputs_routing routing,
+hone_status inputs_fill_moe_gemm(const hone_moe_gemm *p, inputs_kind kind, inputs_routing routes,
                                  uint64_t seed, inputs *in, hone_error *error)
 {
     hone_status status = HONE_OK;
     const uint64_t width = (uint64_t)numfmt_dtype_bits((hone_dtype)p->out) / 8;
+    const routing how = {
+        .kind = routes == INPUTS_ROUTE_OF_KIND ? routing_of(kind) : routes,
+        .exponent = 1.0,
+    };
 
-    TRY(fill_groups(p, kind, routing, seed + 3, in->image[4], error));
+    TRY(fill_groups(p, kind, &how, seed + 3, in->image[4], error));
     TRY(fill_matrix(p, true, kind, seed, in, error));
     TRY(fill_matrix(p, false, kind, seed + 1, in, error));
     TRY(pad_rows(p, &pad_nan, in, error));
@@ -358,5 +316,45 @@ void inputs_free_padded(inputs *padded)
         free(padded->image[0]);
         free(padded->image[1]);
         memset(padded, 0, sizeof *padded);
+    }
+}
+
+hone_status inputs_reroute(const hone_moe_gemm *p, const inputs *in, const routing *how,
+                           uint64_t seed, inputs *out, hone_error *error)
+{
+    static const size_t own[] = {0, 1, 4};
+    hone_status status = HONE_OK;
+    inputs made = *in;
+
+    for (size_t i = 0; i < ARRAY_LEN(own); i++) {
+        const size_t at = own[i];
+        made.image[at] = malloc(in->operand[at].bytes + 8);
+        if (made.image[at] == NULL) {
+            status = status_set(error, HONE_NO_MEMORY, NULL, 0, "inputs: other rows of experts");
+            for (size_t rest = i + 1; rest < ARRAY_LEN(own); rest++) {
+                made.image[own[rest]] = NULL;
+            }
+            goto done;
+        }
+        memset(made.image[at], VERIFY_POISON, in->operand[at].bytes);
+    }
+    TRY(fill_groups(p, INPUTS_NORMAL, how != NULL ? how : routing_balanced(), seed + 3,
+                    made.image[4], error));
+    TRY(fill_matrix(p, true, INPUTS_NORMAL, seed, &made, error));
+    TRY(pad_rows(p, &pad_nan, &made, error));
+    *out = made;
+    made = (inputs){0};
+done:
+    inputs_free_rerouted(&made);
+    return status;
+}
+
+void inputs_free_rerouted(inputs *rerouted)
+{
+    if (rerouted != NULL && rerouted->len > 0) {
+        free(rerouted->image[0]);
+        free(rerouted->image[1]);
+        free(rerouted->image[4]);
+        memset(rerouted, 0, sizeof *rerouted);
     }
 }

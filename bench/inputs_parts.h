@@ -2,7 +2,7 @@
 #ifndef HONE_BENCH_INPUTS_PARTS_H
 #define HONE_BENCH_INPUTS_PARTS_H
 
-#include "bench/inputs.h"
+#include "bench/routing.h"
 
 #include <stdbool.h>
 
@@ -30,7 +30,8 @@ hone_status inputs_fill_quantised(const inputs_matrix *m, inputs_kind kind, uint
 /* What INPUTS_HOLES leaves out. */
 void inputs_place_hole(inputs_matrix *m, bool is_a);
 
-hone_status inputs_fill_moe_gemm(const hone_moe_gemm *p, inputs_kind kind, inputs_routing routing,
+/* With a routing INPUTS_ROUTE_OF_KIND the kind's. */
+hone_status inputs_fill_moe_gemm(const hone_moe_gemm *p, inputs_kind kind, inputs_routing routes,
                                  uint64_t seed, inputs *in, hone_error *error);
 
 /* Rows of plain floats of `dtype` for the quantisers to read: `count` elements, drawn in groups of

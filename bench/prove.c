@@ -32,6 +32,8 @@ void prover_close(prover *p)
     inputs_free_outputs(&p->after);
     inputs_free_rescaled(&p->rescaled);
     inputs_free_padded(&p->padded);
+    inputs_free_rerouted(&p->timed);
+    segments_free(&p->timed_runs);
     segments_free(&p->runs);
     inputs_free(&p->ordinary);
     for (size_t i = 0; i < ARRAY_LEN(p->kept); i++) {
@@ -43,26 +45,41 @@ void prover_close(prover *p)
     free(p);
 }
 
-/* Inputs beside those of the first kind. A large product's are routed as its time is modelled. */
-static hone_status make_inputs(prover *p, hone_error *error)
+/* Rows as they are timed. A large product's own are balanced. */
+static hone_status make_timed(prover *p, const routing *timed, hone_error *error)
+{
+    const hone_moe_gemm *moe = &p->problem.as.moe_gemm;
+    hone_status status = HONE_OK;
+
+    if (p->large && (timed == NULL || timed->kind == INPUTS_ROUTE_BALANCED)) {
+        return HONE_OK;
+    }
+    TRY(inputs_reroute(moe, &p->in, timed, p->seed + 2, &p->timed, error));
+    TRY(segments_find(moe, p->timed.image[4], &p->timed_runs, error));
+done:
+    return status;
+}
+
+static hone_status make_inputs(prover *p, const routing *timed, hone_error *error)
 {
     const hone_problem *problem = &p->problem;
     const bool moe = problem->op == HONE_OP_MOE_GEMM, product = prove_is_product(problem);
     hone_status status = HONE_OK;
 
-    TRY(inputs_make_routed(problem, p->kinds.kind[0], p->large ? p->routing : INPUTS_ROUTE_OF_KIND,
-                           p->seed, &p->in, error));
+    TRY(inputs_make_routed(problem, p->kinds.kind[0],
+                           p->large ? INPUTS_ROUTE_BALANCED : INPUTS_ROUTE_OF_KIND, p->seed, &p->in,
+                           error));
     if (moe) {
         TRY(inputs_repad(&problem->as.moe_gemm, &p->in, &p->padded, error));
         TRY(segments_find(&problem->as.moe_gemm, p->in.image[4], &p->runs, error));
+        TRY(make_timed(p, timed, error));
     }
     if (p->large && product) {
         TRY(inputs_rescale(moe ? &problem->as.moe_gemm.recipe : &problem->as.fp8_gemm.recipe,
                            &p->in, p->seed + 1, &p->rescaled, error));
     }
-    if (moe ? !p->large : p->d->driver->emu != NULL && !product) {
-        TRY(inputs_make_routed(problem, INPUTS_NORMAL, p->routing, p->seed + 2, &p->ordinary,
-                               error));
+    if (p->d->driver->emu != NULL && !product) {
+        TRY(inputs_make(problem, INPUTS_NORMAL, p->seed + 2, &p->ordinary, error));
     }
 done:
     return status;
@@ -71,14 +88,18 @@ done:
 hone_status prover_open(const device *d, const hone_problem *problem, uint64_t seed, prover **out,
                         hone_error *error)
 {
-    return prover_open_routed(d, problem, seed, INPUTS_ROUTE_BALANCED, out, error);
+    return prover_open_routed(d, problem, NULL, seed, out, error);
 }
 
-hone_status prover_open_routed(const device *d, const hone_problem *problem, uint64_t seed,
-                               inputs_routing routing, prover **out, hone_error *error)
+hone_status prover_open_routed(const device *d, const hone_problem *problem, const routing *timed,
+                               uint64_t seed, prover **out, hone_error *error)
 {
-    hone_status status = HONE_OK;
-    prover *p = calloc(1, sizeof *p);
+    hone_status status = routing_check(timed, problem, error);
+    prover *p = status == HONE_OK ? calloc(1, sizeof *p) : NULL;
+
+    if (status != HONE_OK) {
+        return status;
+    }
 
     if (p == NULL) {
         return status_set(error, HONE_NO_MEMORY, NULL, 0, "a prover");
@@ -86,11 +107,10 @@ hone_status prover_open_routed(const device *d, const hone_problem *problem, uin
     p->d = d;
     p->problem = *problem;
     p->seed = seed;
-    p->routing = routing == INPUTS_ROUTE_OF_KIND ? INPUTS_ROUTE_BALANCED : routing;
     p->threads = 1;
     p->large = prove_is_large(d, problem);
     p->kinds = prove_kinds_of(d, problem);
-    TRY(make_inputs(p, error));
+    TRY(make_inputs(p, timed, error));
     TRY(inputs_copy_outputs(&p->in, &p->after, error));
     TRY(inputs_copy_outputs(&p->in, &p->second, error));
     if (p->large && prove_adds_to_d(p)) {
@@ -245,6 +265,7 @@ static hone_status prove_with(side *s, pthread_t thread, prove_trial *t, prove_r
         *out = others;
     }
     memcpy(t->counters, s->t.counters, sizeof t->counters);
+    t->scale = s->t.scale;
     return status;
 }
 
@@ -326,42 +347,90 @@ done:
     return status;
 }
 
+hone_status prove_lay_out(const prover *p, const segments *runs, prove_trial *t, plan **spread,
+                          hone_error *error)
+{
+    hone_status status = HONE_OK;
+    const bool moe = p->problem.op == HONE_OP_MOE_GEMM;
+
+    *spread = NULL;
+    t->plan = t->launches;
+    t->spread = false;
+    t->how.sample = NULL;
+    t->how.sample_len = 0;
+    t->tiles = prove_tiles_all(&p->problem, runs, t->launches);
+    if (p->large && t->launches->launches_len == 1 &&
+        (t->tiles > 0 || !moe)) { /* whose tiles only a cover tells */
+        TRY(prove_spread(t->tiles, t->launches, spread, error));
+        t->spread = *spread != NULL;
+        t->plan = t->spread ? *spread : t->launches;
+        prove_sample(t->tiles, t->plan,
+                     t->spread                       ? SPREAD_GEMM
+                     : prove_is_product(&p->problem) ? SAMPLE_GEMM
+                                                     : SAMPLE_QUANT,
+                     p->seed, t->sample, &t->how.sample_len);
+        t->how.sample = t->sample;
+    }
+    const uint64_t tiles_run = prove_tiles(t->tiles, t->plan, t->sample, t->how.sample_len);
+    t->scale = moe && tiles_run > 0 ? (double)t->tiles / (double)tiles_run : 0.0;
+done:
+    return status;
+}
+
+/* Rows that are timed, and what they need. */
+static void tell_work(const prover *p, prove_result *out)
+{
+    const hone_moe_gemm *moe = &p->problem.as.moe_gemm;
+    const segments *runs = p->timed.len > 0 ? &p->timed_runs : &p->runs;
+
+    problem_work(&p->problem, &out->flop, &out->bytes);
+    if (p->problem.op != HONE_OP_MOE_GEMM || moe->group_layout == HONE_GROUPS_K) {
+        return;
+    }
+    for (size_t i = 0; i < runs->len; i++) {
+        out->rows += runs->run[i].rows;
+    }
+    out->rows_cut = moe->tokens * moe->topk - out->rows;
+    problem_work_routed(&p->problem, out->rows, (int64_t)runs->len, &out->flop, &out->bytes);
+}
+
+static hone_status time_events(prover *p, prove_trial *t, prove_result *out, hone_error *error)
+{
+    hone_status status = HONE_OK;
+    prove_lane *l = t->lane;
+
+    if (p->timed.len > 0) { /* the last proof's are on the device */
+        const inputs *loaded = l->loaded;
+        l->loaded = NULL;
+        TRY(prove_buffers_reset(&l->buffers, &p->timed, loaded, error));
+        l->loaded = &p->timed;
+    }
+    TRY(prove_time_events(&l->buffers, t->m, t->launches, out, error));
+done:
+    return status;
+}
+
 hone_status prover_run(prover *p, const module *m, const plan *launches, const compiled *c,
                        prove_result *out, hone_error *error)
 {
     hone_status status = HONE_OK;
-    prove_result made = {.outcome = STORE_OK, .ctas_total = prove_ctas(launches)};
-    prove_trial t = {.lane = &p->lane[0], .m = m, .plan = launches, .how.threads = p->threads};
+    prove_result made = {.outcome = STORE_OK};
+    prove_trial t = {.lane = &p->lane[0], .m = m, .launches = launches, .how.threads = p->threads};
     plan *spread = NULL;
 
-    if (made.ctas_total == 0) {
+    if (prove_ctas(launches) == 0) {
         return status_set(error, HONE_BAD_ARGUMENT, NULL, 0,
                           "prove: a problem of size 0 launches nothing");
     }
-    t.tiles = prove_tiles_all(&p->problem, &p->runs, launches);
-    if (p->large && launches->launches_len == 1 &&
-        (t.tiles > 0 || p->problem.op != HONE_OP_MOE_GEMM)) { /* whose tiles only a cover tells */
-        TRY(prove_spread(t.tiles, launches, &spread, error));
-        t.spread = spread != NULL;
-        t.plan = t.spread ? spread : launches;
-        made.ctas_total = prove_ctas(t.plan);
-        prove_sample(t.tiles, t.plan,
-                     t.spread                        ? SPREAD_GEMM
-                     : prove_is_product(&p->problem) ? SAMPLE_GEMM
-                                                     : SAMPLE_QUANT,
-                     p->seed, t.sample, &t.how.sample_len);
-        t.how.sample = t.sample;
-    }
-    const uint64_t tiles_run = prove_tiles(t.tiles, t.plan, t.sample, t.how.sample_len);
-    const bool by_tiles = p->problem.op == HONE_OP_MOE_GEMM && tiles_run > 0;
+    TRY(prove_lay_out(p, &p->runs, &t, &spread, error));
+    made.ctas_total = prove_ctas(t.plan);
     made.ctas_run = t.how.sample_len > 0 ? t.how.sample_len : made.ctas_total;
     TRY(prove_all(p, launches, c, &t, &made, error));
+    tell_work(p, &made);
     if (made.outcome == STORE_OK && p->d->driver->emu != NULL) {
-        TRY(prove_time_model(p->d, &p->problem, launches, c, t.counters,
-                             by_tiles ? (double)t.tiles / (double)tiles_run : 0.0, &made, error));
+        TRY(prove_time_model(p->d, launches, c, t.counters, t.scale, &made, error));
     } else if (made.outcome == STORE_OK) {
-        TRY(prove_load_ordinary(p, &t, &made, error));
-        TRY(prove_time_events(&p->lane[0].buffers, m, launches, &made, error));
+        TRY(time_events(p, &t, &made, error));
     }
     *out = made;
 done:

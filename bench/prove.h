@@ -8,6 +8,7 @@
 #ifndef HONE_BENCH_PROVE_H
 #define HONE_BENCH_PROVE_H
 
+#include "bench/routing.h"
 #include "bench/verify.h"
 #include "cache/store.h"
 #include "models/perf.h"
@@ -24,8 +25,11 @@ typedef struct prove_result {
     char reason[240]; /* why it is not OK */
     verify_result verify; /* of the last comparison */
     uint64_t ctas_run, ctas_total;
-    int32_t timer;  /* store_timer */
-    double time_ns; /* > 0 when OK */
+    int64_t rows,
+        rows_cut;       /* of a moe_gemm as timed: with an expert, and left out for want of room */
+    double flop, bytes; /* that what is timed needs at least, when OK */
+    int32_t timer;      /* store_timer */
+    double time_ns;     /* > 0 when OK */
     double samples_ns[PROVE_MAX_SAMPLES];
     size_t samples_len;
     bool modelled;              /* `model` and `counters` are filled: an emulated device */
@@ -37,10 +41,11 @@ typedef struct prove_result {
  * HONE_NO_MEMORY, HONE_UNSUPPORTED, HONE_DRIVER. Caller closes *out. */
 hone_status prover_open(const device *d, const hone_problem *problem, uint64_t seed, prover **out,
                         hone_error *error);
-/* The same for a moe_gemm whose time is of rows routed like that; prover_open: balanced. Verdicts
- * are of every routing that inputs have, whatever it is, but for problems that are sampled. */
-hone_status prover_open_routed(const device *d, const hone_problem *problem, uint64_t seed,
-                               inputs_routing routing, prover **out, hone_error *error);
+/* The same, and a moe_gemm is timed on rows of experts as `timed` says (NULL: balanced, as above);
+ * what is compared with a reference keeps its own. HONE_BAD_PROBLEM for a histogram of other
+ * experts. */
+hone_status prover_open_routed(const device *d, const hone_problem *problem, const routing *timed,
+                               uint64_t seed, prover **out, hone_error *error);
 void prover_close(prover *p); /* NULL is fine */
 
 /* Host threads that proofs on an emulated device may take from now on, 1 to 64; one at first. From

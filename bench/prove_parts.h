@@ -77,10 +77,11 @@ uint64_t prove_tiles(uint64_t tiles, const plan *p, const uint64_t *sample, size
 hone_status prove_spread(uint64_t tiles, const plan *p, plan **out, hone_error *error);
 
 /* The time: modelled from counters, or by events. `scale`: all work over that of the CTAs that were
- * counted, where that is known; 0: it goes with the products that the manifest estimates. */
-hone_status prove_time_model(const device *d, const hone_problem *problem, const plan *p,
-                             const compiled *c, const hone_emu_counters *counters, double scale,
-                             prove_result *out, hone_error *error);
+ * counted, where that is known; 0: it goes with the products that the manifest estimates. The model
+ * takes out->bytes for those that move where CTAs were sampled. */
+hone_status prove_time_model(const device *d, const plan *p, const compiled *c,
+                             const hone_emu_counters *counters, double scale, prove_result *out,
+                             hone_error *error);
 hone_status prove_time_events(const prove_buffers *b, const module *m, const plan *p,
                               prove_result *out, hone_error *error);
 

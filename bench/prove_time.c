@@ -56,11 +56,10 @@ static double dram_of(const gpu *g, const plan *p, const hone_emu_counters *n, d
 }
 
 /* What counters tell, and what only the manifest does. */
-static void work_of(const gpu *g, const hone_problem *problem, const plan *p, const plan_launch *l,
+static void work_of(const gpu *g, double bytes, const plan *p, const plan_launch *l,
                     const jit_kernel *kernel, const hone_emu_counters *counters, double scale,
                     perf_work *out)
 {
-    double flop = 0.0, bytes = 0.0;
     perf_work w;
 
     plan_work_frame(p, l, &w);
@@ -71,14 +70,13 @@ static void work_of(const gpu *g, const hone_problem *problem, const plan *p, co
     }
     perf_count(counters, scale_of(p, counters, scale), &w);
     w.ctas = ctas; /* a sample may have been drawn from a larger grid */
-    problem_work(problem, &flop, &bytes);
     w.dram_bytes = dram_of(g, p, counters, w.dram_bytes, bytes);
     *out = w;
 }
 
-hone_status prove_time_model(const device *d, const hone_problem *problem, const plan *p,
-                             const compiled *c, const hone_emu_counters *counters, double scale,
-                             prove_result *out, hone_error *error)
+hone_status prove_time_model(const device *d, const plan *p, const compiled *c,
+                             const hone_emu_counters *counters, double scale, prove_result *out,
+                             hone_error *error)
 {
     hone_error cause = {0};
     double longest = 0.0, total = 0.0;
@@ -87,7 +85,7 @@ hone_status prove_time_model(const device *d, const hone_problem *problem, const
     for (uint32_t i = 0; i < p->launches_len; i++) {
         perf_work work;
         perf_answer answer;
-        work_of(&d->gpu, problem, p, &p->launches[i], kernel_of(c, p->launches[i].entry),
+        work_of(&d->gpu, out->bytes, p, &p->launches[i], kernel_of(c, p->launches[i].entry),
                 &counters[i], scale, &work);
         if (perf_predict(&d->gpu, &work, &answer, &cause) != HONE_OK) {
             out->outcome = STORE_UNMEASURED;

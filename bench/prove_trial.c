@@ -236,6 +236,32 @@ done:
     return status;
 }
 
+/* A grouped product whose rows are timed otherwise than they are proved. Tiles and the sample are
+ * those of the rows. */
+static hone_status count_timed(prover *p, prove_trial *t, prove_result *out, hone_error *error)
+{
+    hone_status status = HONE_OK;
+    plan *spread = NULL;
+    prove_trial *other = NULL;
+
+    if (t->lane->d->driver->emu == NULL) {
+        return HONE_OK; /* events take the time */
+    }
+    other = malloc(sizeof *other);
+    if (other == NULL) {
+        return status_set(error, HONE_NO_MEMORY, NULL, 0, "a trial");
+    }
+    *other = *t;
+    TRY(prove_lay_out(p, &p->timed_runs, other, &spread, error));
+    TRY(run_once(other, &p->timed, NULL, NULL, out, error));
+    memcpy(t->counters, other->counters, sizeof t->counters);
+    t->scale = other->scale;
+done:
+    free(other);
+    free(spread);
+    return status;
+}
+
 /* A quantiser goes other ways for NaN and infinities, with which proofs are full: its counters are
  * those of ordinary data, of a sample where that is enough. */
 hone_status prove_count(prover *p, prove_trial *t, prove_result *out, hone_error *error)
@@ -244,6 +270,9 @@ hone_status prove_count(prover *p, prove_trial *t, prove_result *out, hone_error
     uint64_t few[PROVE_SAMPLE_MOST] = {0};
     const prove_launch before = t->how;
 
+    if (p->timed.len > 0) {
+        return count_timed(p, t, out, error);
+    }
     if (p->ordinary.len == 0) {
         return HONE_OK;
     }
@@ -255,11 +284,6 @@ hone_status prove_count(prover *p, prove_trial *t, prove_result *out, hone_error
 done:
     t->how = before;
     return status;
-}
-
-hone_status prove_load_ordinary(prover *p, prove_trial *t, prove_result *out, hone_error *error)
-{
-    return p->ordinary.len > 0 ? run_once(t, &p->ordinary, NULL, NULL, out, error) : HONE_OK;
 }
 
 hone_status prove_others(prover *p, prove_trial *t, prove_result *out, hone_error *error)

@@ -30,7 +30,6 @@ struct prover {
     bool alone;   /* there is none, or no memory for it */
     hone_problem problem;
     uint64_t seed;
-    inputs_routing routing;        /* of the rows that a moe_gemm's time is of */
     int threads;                   /* of the host */
     bool large;                    /* sampled on an emulated device */
     prove_kinds kinds;             /* a large product's later ones are `rescaled` instead */
@@ -40,26 +39,33 @@ struct prover {
     inputs rescaled;               /* of a large product; else empty */
     inputs padded;                 /* of a moe_gemm: `in` with other rows that nobody has */
     segments runs;                 /* of a moe_gemm's `in`; else empty */
-    inputs ordinary; /* what a time is of: of a quantiser on an emulated device, of a moe_gemm that
-                        is not sampled */
-    inputs after;    /* outputs read back */
-    inputs second;   /* of the second run and those that nobody compares */
-    inputs poisoned; /* of a sum on sampled CTAs: D after the run on a D of NaN; else empty */
-    prove_lane lane[2]; /* of the device and of its twin */
+    inputs ordinary;     /* of a quantiser on an emulated device: what its time is modelled on */
+    inputs timed;        /* of a moe_gemm: rows as they are timed; empty: as in `in` */
+    segments timed_runs; /* of `timed` */
+    inputs after;        /* outputs read back */
+    inputs second;       /* of the second run and those that nobody compares */
+    inputs poisoned;     /* of a sum on sampled CTAs: D after the run on a D of NaN; else empty */
+    prove_lane lane[2];  /* of the device and of its twin */
 };
 
 /* One trial: the candidate as it is launched, and the CTAs of it. */
 typedef struct prove_trial {
     prove_lane *lane;
-    const module *m; /* on the lane's device */
-    const plan *plan;
-    bool spread;    /* `plan` has a larger grid than the candidate's */
-    uint64_t tiles; /* of its cover; 0: it has none */
+    const module *m;      /* on the lane's device */
+    const plan *launches; /* the candidate's own */
+    const plan *plan;     /* as it is launched */
+    bool spread;          /* `plan` has a larger grid than the candidate's */
+    uint64_t tiles;       /* of its cover; 0: it has none */
+    double scale;         /* all work over that of the CTAs that are counted; 0: not known */
     uint64_t sample[PROVE_SAMPLE_MOST];
     prove_launch how;
     hone_emu_counters counters[MANIFEST_MAX_LAUNCHES];
 } prove_trial;
 
+/* The CTAs of a trial of t->launches on `runs`: its tiles, the plan as it is launched, the sample.
+ * *spread is to be freed, NULL where the grid is the candidate's. */
+hone_status prove_lay_out(const prover *p, const segments *runs, prove_trial *t, plan **spread,
+                          hone_error *error);
 /* A sum whose sampled CTAs cannot be told by what changed. */
 bool prove_adds_to_d(const prover *p);
 
@@ -73,8 +79,6 @@ void prove_same_bits(const prover *p, prove_result *out);
 /* The counters that a time is modelled on, into t->counters, where they are not the second run's;
  * a CUDA device has none. */
 hone_status prove_count(prover *p, prove_trial *t, prove_result *out, hone_error *error);
-/* What a time by events is of is on the device then, where that is not any inputs. */
-hone_status prove_load_ordinary(prover *p, prove_trial *t, prove_result *out, hone_error *error);
 /* A few CTAs with all checks, on an emulated device; t->counters stay. */
 hone_status prove_order(prover *p, prove_trial *t, prove_result *out, hone_error *error);
 /* The other kinds of inputs, compared; t->counters stay. */

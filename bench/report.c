@@ -2,9 +2,12 @@
  */
 #include "bench/report.h"
 
+#include <jansson.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+
+#define MOST_ROWS (INT64_C(1) << 53) /* that a number of JSON can tell */
 
 /* What the visitors share: the report that grows, and the first failure. */
 typedef struct gather {
@@ -61,6 +64,20 @@ static char *neutral_copy(const char *text)
     return copy;
 }
 
+/* How many rows were timed, of counters that say so. */
+static void read_rows(const char *counters, report_row *row)
+{
+    json_t *root = counters != NULL ? json_loads(counters, 0, NULL) : NULL;
+
+    const json_int_t rows = json_integer_value(json_object_get(root, "rows"));
+    const json_int_t cut = json_integer_value(json_object_get(root, "rows_cut"));
+    if (rows >= 0 && rows <= MOST_ROWS && cut >= 0 && cut <= MOST_ROWS) {
+        row->rows = rows;
+        row->rows_cut = cut;
+    }
+    json_decref(root);
+}
+
 static bool fill_row(report_row *row, const store_row *from)
 {
     const store_result *result = &from->result;
@@ -71,6 +88,7 @@ static bool fill_row(report_row *row, const store_row *from)
         .config = neutral_copy(from->config),
         .bound = neutral_copy(result->bound),
         .reason = neutral_copy(result->reason),
+        .tokens = neutral_copy(result->tokens),
         .timer = result->timer,
         .time_ns = result->time_ns,
         .flop = result->flop,
@@ -86,8 +104,9 @@ static bool fill_row(report_row *row, const store_row *from)
         .spill_bytes = result->spill_bytes,
         .compile_ms = result->compile_ms,
     };
+    read_rows(result->counters, row);
     return row->problem != NULL && row->template_name != NULL && row->config != NULL &&
-           row->bound != NULL && row->reason != NULL;
+           row->bound != NULL && row->reason != NULL && row->tokens != NULL;
 }
 
 static int add_winner(void *context, const store_winner *winner)
@@ -236,6 +255,7 @@ static void free_rows(report_row *rows, size_t len)
         free(rows[i].config);
         free(rows[i].bound);
         free(rows[i].reason);
+        free(rows[i].tokens);
     }
     free(rows);
 }

@@ -13,6 +13,8 @@
 /* One problem's winner. Text is owned by the report. */
 typedef struct report_row {
     char *problem, *template_name, *config, *bound, *reason;
+    char *tokens;           /* how tokens spread over experts while it was measured */
+    int64_t rows, rows_cut; /* that were timed, and left out for want of room; 0 and 0: not told */
     uint64_t winner;
     int32_t verdict, timer;
     double time_ns, flop, bytes, roof_ns;

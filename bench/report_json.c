@@ -15,20 +15,21 @@ static json_t *default_json(const report_row *row)
 
 static json_t *row_json(const report_row *row)
 {
-    return json_pack("{s:s, s:I, s:s, s:s, s:s, s:f, s:s, s:b, s:f, s:f, s:f, s:s, s:f, s:f, s:f, "
-                     "s:f, s:i, s:i, s:i, "
-                     "s:i, s:f, s:I, s:I, s:o}",
-                     "problem", row->problem, "winner", (json_int_t)row->winner, "verdict",
-                     store_verdict_name(row->verdict), "template", row->template_name, "config",
-                     row->config, "time_ns", row->time_ns, "timer", store_timer_name(row->timer),
-                     "modelled", row->timer == STORE_TIMER_MODELLED, "tflops", report_tflops(row),
-                     "gbytes_per_s", report_gbytes(row), "roof_percent", report_roof_percent(row),
-                     "bound", row->bound, "cosine", row->cosine, "rel_fro", row->rel_fro,
-                     "calc_diff", row->calc_diff, "max_err_ratio", row->max_err_ratio,
-                     "checked_ctas", (int)row->checked_ctas, "registers", (int)row->registers,
-                     "shared_bytes", (int)row->shared_bytes, "spill_bytes", (int)row->spill_bytes,
-                     "compile_ms", row->compile_ms, "tried", (json_int_t)row->tried, "proved",
-                     (json_int_t)row->proved, "default_percent", default_json(row));
+    return json_pack(
+        "{s:s, s:I, s:s, s:s, s:s, s:f, s:s, s:b, s:f, s:f, s:f, s:s, s:f, s:f, s:f, "
+        "s:f, s:i, s:i, s:i, "
+        "s:i, s:f, s:I, s:I, s:o, s:s, s:I, s:I}",
+        "problem", row->problem, "winner", (json_int_t)row->winner, "verdict",
+        store_verdict_name(row->verdict), "template", row->template_name, "config", row->config,
+        "time_ns", row->time_ns, "timer", store_timer_name(row->timer), "modelled",
+        row->timer == STORE_TIMER_MODELLED, "tflops", report_tflops(row), "gbytes_per_s",
+        report_gbytes(row), "roof_percent", report_roof_percent(row), "bound", row->bound, "cosine",
+        row->cosine, "rel_fro", row->rel_fro, "calc_diff", row->calc_diff, "max_err_ratio",
+        row->max_err_ratio, "checked_ctas", (int)row->checked_ctas, "registers",
+        (int)row->registers, "shared_bytes", (int)row->shared_bytes, "spill_bytes",
+        (int)row->spill_bytes, "compile_ms", row->compile_ms, "tried", (json_int_t)row->tried,
+        "proved", (json_int_t)row->proved, "default_percent", default_json(row), "tokens",
+        row->tokens, "rows", (json_int_t)row->rows, "rows_cut", (json_int_t)row->rows_cut);
 }
 
 static json_t *rows_json(const report_device *device)

@@ -74,6 +74,21 @@ static void print_default(const report_row *row, FILE *to)
     }
 }
 
+/* The condition of a product whose time hangs on it. */
+static void print_tokens(const report_row *row, FILE *to)
+{
+    static const char op[] = "moe_gemm:";
+
+    if (strncmp(row->problem, op, sizeof op - 1) == 0) {
+        fprintf(to, ", tokens %s", row->tokens[0] != '\0' ? row->tokens : "?");
+    }
+    if (row->rows_cut > 0) {
+        fprintf(to, " (%lld of %lld rows cut for want of room)", (long long)row->rows_cut,
+                (long long)(row->rows + row->rows_cut));
+    }
+    fputc('\n', to);
+}
+
 static void print_row(const report_row *row, FILE *to, bool details)
 {
     char problem[512];
@@ -90,9 +105,10 @@ static void print_row(const report_row *row, FILE *to, bool details)
         fputs(" bytes equal         ", to);
     }
     print_default(row, to);
-    fprintf(to, " %3d regs %6d B shared %d B spilled, %s of %llu proved\n", row->registers,
+    fprintf(to, " %3d regs %6d B shared %d B spilled, %s of %llu proved", row->registers,
             row->shared_bytes, row->spill_bytes, store_verdict_name(row->verdict),
             (unsigned long long)row->proved);
+    print_tokens(row, to);
     if (details) {
         fprintf(to, "  %s\n", row->config);
     }

@@ -21,11 +21,19 @@ static double peak_of(const gpu *g, const hone_problem *problem)
 
 roofline roofline_of(const gpu *g, const hone_problem *problem, double ns)
 {
-    roofline r = {.bound = PERF_LAUNCH};
+    double flop = 0.0, bytes = 0.0;
+
+    problem_work(problem, &flop, &bytes);
+    return roofline_of_work(g, problem, flop, bytes, ns);
+}
+
+roofline roofline_of_work(const gpu *g, const hone_problem *problem, double flop, double bytes,
+                          double ns)
+{
+    roofline r = {.flop = flop, .bytes = bytes, .bound = PERF_LAUNCH};
     double peak = peak_of(g, problem);
     double compute_ns = 0.0, memory_ns = 0.0;
 
-    problem_work(problem, &r.flop, &r.bytes);
     compute_ns = peak > 0.0 ? r.flop / peak * 1e9 : 0.0;
     memory_ns =
         g->facts.mem_bytes_per_s > 0 ? r.bytes / (double)g->facts.mem_bytes_per_s * 1e9 : 0.0;

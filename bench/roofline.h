@@ -16,5 +16,8 @@ typedef struct roofline {
 
 /* `ns` > 0. */
 roofline roofline_of(const gpu *g, const hone_problem *problem, double ns);
+/* The same for work that is known otherwise: a moe_gemm's, by the rows that were timed. */
+roofline roofline_of_work(const gpu *g, const hone_problem *problem, double flop, double bytes,
+                          double ns);
 
 #endif

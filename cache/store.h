@@ -130,10 +130,14 @@ typedef struct store_key {
     const char *template_name; /* "fp8_gemm/mma_sync" */
     const char *config;        /* manifest_config_format */
     uint8_t template_digest[32];
+    /* The condition of store_result that it is measured under; NULL: any. Recorded, not part of it:
+     * a candidate that was measured under another one counts as not done, and its row is written
+     * anew. */
+    const char *tokens;
 } store_key;
 
 typedef enum store_state {
-    STORE_TO_DO,   /* never finished, or finished with another template text */
+    STORE_TO_DO,   /* never finished, or finished with another template text or other tokens */
     STORE_AGAIN,   /* one earlier try died with its sweep: it may be tried once more */
     STORE_DONE,    /* finished, or given up as `lost` */
     STORE_RUNNING, /* in flight in a sweep that is alive */
@@ -165,7 +169,8 @@ typedef struct store_result {
     const double *samples_ns; /* raw samples, all finite */
     size_t samples_len;
     const char *cache_mode; /* condition: "cold", "warm"; for a modelled time "modelled" */
-    const char *tokens;     /* condition: distribution of tokens over experts or rows, "uniform" */
+    const char *tokens; /* condition: how tokens spread over experts, bench/routing.h's text; of ops
+                           without experts "uniform". NULL: as its candidate was begun */
     int32_t clock_sm_mhz, clock_mem_mhz; /* condition; 0: not known */
     double cosine, rel_fro, calc_diff;   /* whole-tensor figures against float64 */
     double max_err_ratio;                /* largest |err| over its element bound; 1 is the limit */
@@ -239,7 +244,8 @@ typedef struct store_winner {
     uint64_t id;       /* winner id, as hone_choice.winner */
     int32_t verdict;   /* store_verdict */
     int64_t chosen_ms; /* Unix time */
-    double default_ns; /* the analytical default's time by the same timer; 0: not known */
+    double default_ns; /* the analytical default's time by the same timer and under the same
+                          condition of tokens; 0: not known */
     store_row row;     /* the candidate */
 } store_winner;
 

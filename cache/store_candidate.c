@@ -259,7 +259,7 @@ static hone_status state_of(store *s, const store_key *key, store_state *state, 
     hone_status status = HONE_OK;
     sqlite3_stmt *statement = NULL;
     store_row row;
-    bool found = false;
+    bool found = false, alive = false;
 
     *state = STORE_TO_DO;
     *id = 0;
@@ -271,6 +271,13 @@ static hone_status state_of(store *s, const store_key *key, store_state *state, 
     *id = row.id;
     if (memcmp(row.template_digest, key->template_digest, sizeof row.template_digest) != 0) {
         goto done; /* another text of the template: its tries do not count */
+    }
+    if (key->tokens != NULL && strcmp(row.result.tokens, key->tokens) != 0) {
+        if (row.result.outcome == STORE_INFLIGHT) { /* of a sweep that may be alive */
+            TRY(store_sweep_alive(s, row.sweep, &alive, error));
+        }
+        *state = alive ? STORE_RUNNING : STORE_TO_DO;
+        goto done;
     }
     *attempts = row.attempts;
     *state = STORE_DONE;
@@ -335,6 +342,7 @@ static hone_status put(store *s, int64_t sweep, const store_key *key, const stor
         .result = *result,
     };
     memcpy(row.template_digest, key->template_digest, sizeof row.template_digest);
+    row.result.tokens = result->tokens != NULL ? result->tokens : key->tokens;
     TRY(write_row(s, &row, error));
     *id = made;
 done:
@@ -404,7 +412,9 @@ hone_status store_candidate_finish(store *s, int64_t id, const store_result *res
                             (long long)id);
         goto done;
     }
+    const char *tokens = row.result.tokens;
     row.result = *result;
+    row.result.tokens = result->tokens != NULL ? result->tokens : tokens;
     TRY(write_row(s, &row, error));
     TRY(store_write_pending(s, error));
 done:

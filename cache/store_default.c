@@ -1,6 +1,8 @@
 /* store_default.c - which candidate of a problem the analytical default is, and its time. */
 #include "cache/store_file.h"
 
+#include <stdio.h>
+
 /* The row of the problem and device: *id and *candidate, 0 when there is none, or a damaged one. */
 static hone_status find(store *s, int64_t problem, int64_t device, int64_t *id, int64_t *candidate,
                         hone_error *error)
@@ -48,8 +50,8 @@ done:
     return status == HONE_OK ? status : store_write_failed(s, status);
 }
 
-hone_status store_default_time(store *s, int64_t problem, int64_t device, double *ns,
-                               int32_t *timer, hone_error *error)
+hone_status store_default_time(store *s, int64_t problem, int64_t device, store_default *out,
+                               hone_error *error)
 {
     hone_status status = HONE_OK;
     sqlite3_stmt *statement = NULL;
@@ -57,8 +59,7 @@ hone_status store_default_time(store *s, int64_t problem, int64_t device, double
     bool found = false;
     store_row row;
 
-    *ns = 0;
-    *timer = STORE_TIMER_NONE;
+    *out = (store_default){.timer = STORE_TIMER_NONE};
     if (database_version(s->file) < STORE_VERSION_DEFAULTS) {
         return HONE_OK; /* read as it is: nothing was noted then */
     }
@@ -68,8 +69,9 @@ hone_status store_default_time(store *s, int64_t problem, int64_t device, double
         TRY(store_row_read(s, statement, &row, &found, error));
     }
     if (found && row.problem == problem && row.device == device && row.result.outcome == STORE_OK) {
-        *ns = row.result.time_ns;
-        *timer = row.result.timer;
+        out->ns = row.result.time_ns;
+        out->timer = row.result.timer;
+        snprintf(out->tokens, sizeof out->tokens, "%s", row.result.tokens);
     }
 done:
     sqlite3_reset(statement);

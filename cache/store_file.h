@@ -126,9 +126,15 @@ hone_status store_row_read(store *s, sqlite3_stmt *statement, store_row *out, bo
 hone_status store_require_ok(store *s, int64_t problem, int64_t device, int64_t candidate,
                              hone_error *error);
 
-/* Time and timer of a problem's analytical default on a device; *ns = 0 when it is not known. */
-hone_status store_default_time(store *s, int64_t problem, int64_t device, double *ns,
-                               int32_t *timer, hone_error *error);
+/* A problem's analytical default on a device: its time, 0 when it is not known, by which timer and
+ * under which condition; a text that does not fit is cut, and then equals none. */
+typedef struct store_default {
+    double ns;
+    int32_t timer;
+    char tokens[128];
+} store_default;
+hone_status store_default_time(store *s, int64_t problem, int64_t device, store_default *out,
+                               hone_error *error);
 
 /* Whether the sweep's process still runs and has not ended the sweep. */
 hone_status store_sweep_alive(store *s, int64_t id, bool *alive, hone_error *error);

@@ -52,14 +52,14 @@ static hone_status read_winner(store *s, sqlite3_stmt *statement, store_winner *
     int64_t problem = sqlite3_column_int64(statement, 1);
     int64_t device = sqlite3_column_int64(statement, 2);
     int64_t id = sqlite3_column_int64(statement, 3);
-    int32_t timer = STORE_TIMER_NONE;
+    store_default anchor;
 
     *intact = row_intact(statement, "winners", 0, STORE_WINNER_COLUMNS);
     if (!*intact) {
         return HONE_OK;
     }
     /* First: the winner's row stays in the handle. */
-    TRY(store_default_time(s, problem, device, &out->default_ns, &timer, error));
+    TRY(store_default_time(s, problem, device, &anchor, error));
     out->id = (uint64_t)sqlite3_column_int64(statement, 0);
     out->verdict = sqlite3_column_int(statement, 4);
     out->chosen_ms = sqlite3_column_int64(statement, 5);
@@ -67,7 +67,9 @@ static hone_status read_winner(store *s, sqlite3_stmt *statement, store_winner *
     if (*intact) {
         TRY(store_row_read(s, *candidate, &out->row, intact, error));
     }
-    out->default_ns = *intact && out->row.result.timer == timer ? out->default_ns : 0;
+    const bool comparable = *intact && out->row.result.timer == anchor.timer &&
+                            strcmp(out->row.result.tokens, anchor.tokens) == 0;
+    out->default_ns = comparable ? anchor.ns : 0;
     *intact = *intact && out->row.id == id && out->row.problem == problem &&
               out->row.device == device && out->row.result.outcome == STORE_OK;
 done:

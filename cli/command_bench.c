@@ -15,31 +15,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { KEY_TEMPLATE = 1000, KEY_CONFIG, KEY_SEED, KEY_ROUTING };
+enum { KEY_TEMPLATE = 1000, KEY_CONFIG, KEY_SEED };
 
 typedef struct bench {
     options o;
     const char *template_name, *config_text;
     int64_t seed;
-    inputs_routing routing;
     trial_bench trial;
     store *store; /* NULL: there is none */
     json_t *rows; /* NULL: text */
     uint64_t failed;
 } bench;
-
-static hone_status parse_routing(const char *text, inputs_routing *out, hone_error *error)
-{
-    for (int i = 0; i < INPUTS_ROUTES; i++) {
-        const char *name = inputs_routing_name((inputs_routing)i);
-        if (name != NULL && strcmp(name, text) == 0) {
-            *out = (inputs_routing)i;
-            return HONE_OK;
-        }
-    }
-    return status_set(error, HONE_BAD_ARGUMENT, "--routing", 0,
-                      "'%.40s' is no routing: balanced, uniform, zipf, one or holes", text);
-}
 
 static hone_status parse_own(int key, char *text, void *context, hone_error *error)
 {
@@ -54,8 +40,6 @@ static hone_status parse_own(int key, char *text, void *context, hone_error *err
         return HONE_OK;
     case KEY_SEED:
         return options_number("--seed", text, 0, INT64_MAX, &b->seed, error);
-    case KEY_ROUTING:
-        return parse_routing(text, &b->routing, error);
     default:
         return status_set(error, HONE_BAD_ARGUMENT, NULL, 0, "'%s' is no option of bench", text);
     }
@@ -131,6 +115,7 @@ static double rate(double amount, double ns)
 static void print_row(bench *b, const char *problem, const char *which, const candidate *c,
                       const char *config_text, const store_result *row)
 {
+    const bool is_routed = strncmp(problem, "moe_gemm:", 9) == 0;
     double median = row->samples_len > 0 ? stats_median(row->samples_ns, row->samples_len) : 0;
 
     if (b->rows != NULL) {
@@ -140,7 +125,7 @@ static void print_row(bench *b, const char *problem, const char *which, const ca
         }
         json_array_append_new(
             b->rows,
-            json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:b, s:f, s:f, s:f, s:f, s:s, s:o}",
+            json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:b, s:f, s:f, s:f, s:f, s:s, s:s, s:o}",
                       "problem", problem, "which", which, "template", manifest_name(c->m), "config",
                       config_text, "outcome", store_outcome_name(row->outcome), "reason",
                       row->reason != NULL ? row->reason : "", "timer", store_timer_name(row->timer),
@@ -148,7 +133,8 @@ static void print_row(bench *b, const char *problem, const char *which, const ca
                       "tflops", rate(row->flop, row->time_ns) * 1e-3, "gbytes_per_s",
                       rate(row->bytes, row->time_ns), "roof_percent",
                       100 * rate(row->roof_ns, row->time_ns), "bound",
-                      row->bound != NULL ? row->bound : "", "samples_ns", samples));
+                      row->bound != NULL ? row->bound : "", "tokens",
+                      row->tokens != NULL ? row->tokens : "", "samples_ns", samples));
         return;
     }
     printf("%s\n  %s: %s %s\n", problem, which, manifest_name(c->m), config_text);
@@ -161,6 +147,9 @@ static void print_row(bench *b, const char *problem, const char *which, const ca
            row->time_ns * 1e-3, store_timer_name(row->timer), row->samples_len, median * 1e-3,
            rate(row->flop, row->time_ns) * 1e-3, rate(row->bytes, row->time_ns),
            100 * rate(row->roof_ns, row->time_ns), row->bound != NULL ? row->bound : "");
+    if (is_routed) {
+        printf("  tokens %s\n", row->tokens);
+    }
 }
 
 static hone_status bench_problem(bench *b, const hone_problem *problem, hone_error *error)
@@ -203,7 +192,7 @@ static hone_status bench_device(bench *b, const char *spec, const llm_problem *p
     hone_status status = HONE_OK;
 
     TRY(trial_open(spec, (uint64_t)b->seed, &b->trial, error));
-    b->trial.routing = b->routing;
+    b->trial.routing = &b->o.routing;
     for (size_t i = 0; i < len; i++) {
         TRY(bench_problem(b, &problems[i].problem, error));
     }
@@ -218,16 +207,14 @@ int command_bench(int argc, char **argv)
         {"template", KEY_TEMPLATE, "NAME", 0, "time this template, with --config", 0},
         {"config", KEY_CONFIG, "TEXT", 0, "its parameters: \"block_m=64 stages=3 ...\"", 0},
         {"seed", KEY_SEED, "N", 0, "of the test data (1)", 0},
-        {"routing", KEY_ROUTING, "NAME", 0,
-         "rows of experts when a moe_gemm is timed: balanced, uniform, zipf, one, holes (balanced)",
-         0},
         {0},
     };
     static const options_command command = {
         .name = "bench",
         .about = "Prove and time one candidate of each problem: the named one, else the store's "
                  "winner, else the analytical default.",
-        .takes = OPTIONS_MODEL | OPTIONS_PROBLEM | OPTIONS_DEVICE | OPTIONS_STORE | OPTIONS_JSON,
+        .takes = OPTIONS_MODEL | OPTIONS_PROBLEM | OPTIONS_DEVICE | OPTIONS_STORE | OPTIONS_JSON |
+                 OPTIONS_ROUTING,
         .own = own,
         .parse_own = parse_own,
     };

@@ -3,11 +3,13 @@
 #include "cli/options.h"
 #include "cli/print.h"
 
+#include "cache/store.h"
 #include "runtime/serving.h"
 
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum { KEY_STRICT = 1000, KEY_ALLOW_MODELLED };
 
@@ -46,8 +48,38 @@ static hone_status parse_own(int key, char *text, void *context, hone_error *err
                : status_set(error, HONE_BAD_ARGUMENT, text, 0, "lookup takes no such argument");
 }
 
+/* The condition that the served winner was measured under, which a generation does not hold: of the
+ * store's row, as long as that is the same candidate. */
+typedef struct condition {
+    uint64_t winner;
+    const char *template_name, *config;
+    char tokens[128]; /* "": not known */
+} condition;
+
+/* A stored text without what must not reach a terminal. */
+static void copy_neutral(char *to, size_t capacity, const char *text)
+{
+    snprintf(to, capacity, "%s", text);
+    for (char *at = to; *at != '\0'; at++) {
+        *at = *at >= 0x20 && *at < 0x7f ? *at : '?';
+    }
+}
+
+static int take_condition(void *context, const store_winner *winner)
+{
+    condition *c = context;
+    const bool same = winner->id == c->winner &&
+                      strcmp(winner->row.template_name, c->template_name) == 0 &&
+                      strcmp(winner->row.config, c->config) == 0;
+
+    if (same) {
+        copy_neutral(c->tokens, sizeof c->tokens, winner->row.result.tokens);
+    }
+    return same;
+}
+
 static void print_text(const char *problem_text, const hone_choice *c, const char *template_name,
-                       const char *config_text)
+                       const char *config_text, const char *tokens)
 {
     printf("%s\n  %s: %s %s\n", problem_text, provenances[c->provenance], template_name,
            config_text);
@@ -55,13 +87,16 @@ static void print_text(const char *problem_text, const hone_choice *c, const cha
         printf("  winner %llu, %.2f us (%s), %s\n", (unsigned long long)c->winner,
                c->time_ns * 1e-3, c->modelled ? "modelled" : "measured", grades[c->grade]);
     }
+    if (tokens[0] != '\0' && strncmp(problem_text, "moe_gemm:", 9) == 0) {
+        printf("  tokens %s\n", tokens);
+    }
     if (c->workspace_bytes > 0) {
         printf("  workspace %llu B\n", (unsigned long long)c->workspace_bytes);
     }
 }
 
 static json_t *to_json(const char *problem_text, const char *spec, const hone_choice *c,
-                       const char *template_name, const char *config_text)
+                       const char *template_name, const char *config_text, const char *tokens)
 {
     json_t *row =
         json_pack("{s:s, s:s, s:s, s:s, s:s, s:I}", "problem", problem_text, "device", spec,
@@ -73,12 +108,13 @@ static json_t *to_json(const char *problem_text, const char *spec, const hone_ch
         json_object_set_new(row, "time_ns", json_real(c->time_ns));
         json_object_set_new(row, "modelled", json_boolean(c->modelled));
         json_object_set_new(row, "grade", json_string(grades[c->grade]));
+        json_object_set_new(row, "tokens", json_string(tokens));
     }
     return row;
 }
 
-static hone_status look_up(hone_runtime *rt, const hone_problem *problem, json_t *rows,
-                           hone_error *error)
+static hone_status look_up(hone_runtime *rt, store *winners, const hone_problem *problem,
+                           json_t *rows, hone_error *error)
 {
     hone_status status = HONE_OK;
     char problem_text[512], config_text[1024] = "";
@@ -92,11 +128,15 @@ static hone_status look_up(hone_runtime *rt, const hone_problem *problem, json_t
         TRY(manifest_config_format(s->m, &s->config, config_text, sizeof config_text, error));
     }
     const char *name = s->m != NULL ? manifest_name(s->m) : "nothing to launch";
+    condition measured = {choice.winner, name, config_text, ""};
+    if (winners != NULL && choice.winner != 0) {
+        TRY(store_winners(winners, NULL, take_condition, &measured, error));
+    }
     if (rows != NULL) {
-        json_array_append_new(rows,
-                              to_json(problem_text, rt->device->spec, &choice, name, config_text));
+        json_array_append_new(rows, to_json(problem_text, rt->device->spec, &choice, name,
+                                            config_text, measured.tokens));
     } else {
-        print_text(problem_text, &choice, name, config_text);
+        print_text(problem_text, &choice, name, config_text, measured.tokens);
     }
 done:
     return status;
@@ -110,21 +150,26 @@ static hone_status look_up_all(const options *o, const lookup_options *own, json
         .size = sizeof serving, .strict = own->strict, .allow_modelled = own->allow_modelled};
     llm_problem *problems = NULL;
     hone_runtime *rt = NULL;
+    store *winners = NULL;
     char path[1024];
     size_t len = 0;
 
     TRY(options_problems(o, NULL, &problems, &len, error));
     TRY(options_store_path(o, path, sizeof path, error));
+    if (store_open(path, STORE_READ, &winners, NULL) != HONE_OK) {
+        winners = NULL; /* hone_open says what is wrong, or serves without */
+    }
     for (size_t i = 0; i < o->devices_len; i++) {
         TRY(hone_open(path, o->devices[i], &serving, &rt, error));
         print_note(rt->device->note);
         for (size_t p = 0; p < len; p++) {
-            TRY(look_up(rt, &problems[p].problem, rows, error));
+            TRY(look_up(rt, winners, &problems[p].problem, rows, error));
         }
         hone_close(rt);
         rt = NULL;
     }
 done:
+    store_close(winners, NULL);
     hone_close(rt);
     free(problems);
     return status;

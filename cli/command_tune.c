@@ -134,6 +134,7 @@ static hone_status tune_device(tune *t, const char *spec, hone_error *error)
         .budget = t->budget,
         .seed = t->seed,
         .jobs = t->jobs,
+        .routing = &t->o.routing,
         .command = t->command,
         .progress = show_progress,
         .ended = show_problem,
@@ -265,7 +266,8 @@ int command_tune(int argc, char **argv)
         .about = "Compile, prove and time candidates for each problem, keep the winners in the "
                  "store, and "
                  "report. Goes on where an earlier run stopped.",
-        .takes = OPTIONS_MODEL | OPTIONS_PROBLEM | OPTIONS_DEVICE | OPTIONS_STORE | OPTIONS_JSON,
+        .takes = OPTIONS_MODEL | OPTIONS_PROBLEM | OPTIONS_DEVICE | OPTIONS_STORE | OPTIONS_JSON |
+                 OPTIONS_ROUTING,
         .own = own,
         .parse_own = parse_own,
     };

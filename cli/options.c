@@ -17,6 +17,7 @@ enum {
     KEY_FOLD,
     KEY_DEVICE,
     KEY_STORE,
+    KEY_ROUTING,
     KEY_JSON,
 };
 
@@ -40,6 +41,11 @@ static const struct {
       0}},
     {OPTIONS_DEVICE,
      {"device", KEY_DEVICE, "SPEC", 0, "auto, cuda:0, emu:h20, ... (auto); repeatable", 0}},
+    {OPTIONS_ROUTING,
+     {"routing", KEY_ROUTING, "HOW", 0,
+      "how tokens spread over the experts of moe_gemm while it is timed: balanced, uniform, zipf, "
+      "zipf:EXPONENT, one, or a file with a histogram, a number for each expert (balanced)",
+      0}},
     {OPTIONS_STORE,
      {"store", KEY_STORE, "FILE", 0, "the store ($HONE_STORE, else $XDG_DATA_HOME/hone/hone.db)",
       0}},
@@ -176,6 +182,9 @@ static hone_status parse_common(options *o, int key, char *text, hone_error *err
         return add_problem(o, text, error);
     case KEY_FOLD:
         return parse_fold(o, text, error);
+    case KEY_ROUTING:
+        routing_free(&o->routing);
+        return routing_parse(text, &o->routing, error);
     default:
         return add_device(o, text, error);
     }
@@ -206,7 +215,7 @@ hone_status options_parse(const options_command *command, int argc, char **argv,
     struct argp_option list[MOST + 1] = {0};
     char name[64];
     size_t len = 0;
-    options o = {.tp = 1, .ep = 1};
+    options o = {.tp = 1, .ep = 1, .routing = *routing_balanced()};
     parsing p = {.command = command, .o = &o, .context = context};
     const struct argp argp = {list, parse_key, command->arguments, command->about, NULL,
                               NULL, NULL};
@@ -239,6 +248,7 @@ void options_free(options *o)
 {
     free(o->m_given);
     free(o->problems);
+    routing_free(&o->routing);
     *o = (options){0};
 }
 
@@ -307,24 +317,14 @@ done:
     return status;
 }
 
-hone_status options_problems(const options *o, const char *standard, llm_problem **out,
-                             size_t *count, hone_error *error)
+static hone_status model_problems(const options *o, const char *name, llm_problem **out,
+                                  size_t *count, hone_error *error)
 {
     hone_status status = HONE_OK;
     llm *model = NULL;
     llm_problem *list = NULL;
     size_t len = 0;
-    const char *name = o->model != NULL ? o->model : standard;
 
-    if (o->problems_len > 0) {
-        return o->model == NULL ? given_problems(o, out, count, error)
-                                : status_set(error, HONE_BAD_ARGUMENT, "--problem", 0,
-                                             "give --problem or --model, not both");
-    }
-    if (name == NULL) {
-        return status_set(error, HONE_BAD_ARGUMENT, NULL, 0,
-                          "no problem is named; give --problem TEXT or --model NAME");
-    }
     TRY(llm_open(name, &model, error));
     TRY(llm_problems(model, o->tp, o->ep, o->m, o->m_len, o->ops, &list, &len, error));
     if (o->fold != 0) {
@@ -336,6 +336,38 @@ hone_status options_problems(const options *o, const char *standard, llm_problem
 done:
     free(list);
     llm_close(model);
+    return status;
+}
+
+hone_status options_problems(const options *o, const char *standard, llm_problem **out,
+                             size_t *count, hone_error *error)
+{
+    hone_status status = HONE_OK;
+    const char *name = o->model != NULL ? o->model : standard;
+    llm_problem *list = NULL;
+    size_t len = 0;
+
+    if (o->problems_len > 0 && o->model != NULL) {
+        return status_set(error, HONE_BAD_ARGUMENT, "--problem", 0,
+                          "give --problem or --model, not both");
+    }
+    if (o->problems_len == 0 && name == NULL) {
+        return status_set(error, HONE_BAD_ARGUMENT, NULL, 0,
+                          "no problem is named; give --problem TEXT or --model NAME");
+    }
+    if (o->problems_len > 0) {
+        TRY(given_problems(o, &list, &len, error));
+    } else {
+        TRY(model_problems(o, name, &list, &len, error));
+    }
+    for (size_t i = 0; i < len; i++) {
+        TRY(routing_check(&o->routing, &list[i].problem, error));
+    }
+    *out = list;
+    *count = len;
+    list = NULL;
+done:
+    free(list);
     return status;
 }
 

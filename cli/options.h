@@ -6,6 +6,7 @@
 #ifndef HONE_CLI_OPTIONS_H
 #define HONE_CLI_OPTIONS_H
 
+#include "bench/routing.h"
 #include "cli/cli.h"
 #include "models/shapes.h"
 
@@ -14,11 +15,12 @@
 
 /* Which common options a command takes. */
 enum {
-    OPTIONS_MODEL = 1,   /* --model --tp --ep --ops --m */
-    OPTIONS_PROBLEM = 2, /* --problem, repeatable; --fold */
-    OPTIONS_DEVICE = 4,  /* --device, repeatable */
-    OPTIONS_STORE = 8,   /* --store */
-    OPTIONS_JSON = 16,   /* --json */
+    OPTIONS_MODEL = 1,    /* --model --tp --ep --ops --m */
+    OPTIONS_PROBLEM = 2,  /* --problem, repeatable; --fold */
+    OPTIONS_DEVICE = 4,   /* --device, repeatable */
+    OPTIONS_STORE = 8,    /* --store */
+    OPTIONS_JSON = 16,    /* --json */
+    OPTIONS_ROUTING = 32, /* --routing */
 };
 
 #define OPTIONS_MAX_DEVICES 16
@@ -36,6 +38,7 @@ typedef struct options {
     const char **problems;
     size_t problems_len;
     hone_fold_mode fold;                      /* 0 when not given */
+    routing routing;                          /* balanced when not given */
     const char *devices[OPTIONS_MAX_DEVICES]; /* "auto" when not given */
     size_t devices_len;
 } options;
@@ -60,7 +63,8 @@ void options_free(options *o);
 /* The problems that are asked for: those of --problem; those of --model; those of `standard` (a
  * model's name, or NULL) when neither is given. With --fold each that can be folded is the one that
  * it then is; a problem of --problem that cannot is refused, and so is a model without any. Without
- * duplicates. Caller frees *out with free(). HONE_BAD_ARGUMENT: nothing named. */
+ * duplicates. Caller frees *out with free(). HONE_BAD_ARGUMENT: nothing named. HONE_BAD_PROBLEM:
+ * the histogram of --routing has another length than a problem's experts. */
 hone_status options_problems(const options *o, const char *standard, llm_problem **out,
                              size_t *count, hone_error *error);
 

@@ -11,7 +11,8 @@ typedef struct trial_bench {
     device *device;
     engine engine; /* `state` is NULL until the first trial */
     uint64_t seed;
-    inputs_routing routing; /* of engine_options; set it before the first trial */
+    const routing *routing; /* of rows that are timed, borrowed; NULL: balanced. Set before the
+                               first trial */
 } trial_bench;
 
 /* Open the templates and a device; its note is printed on stderr. Close with trial_close, also

@@ -6,6 +6,8 @@
 #include "core/numfmt.h"
 #include "core/problem_moe.h"
 
+#include <math.h>
+
 enum { READ = 1, WRITTEN = 2, BOTH = 3 };
 
 static uint64_t ceil_div(uint64_t a, uint64_t b)
@@ -335,14 +337,17 @@ done:
     return status;
 }
 
-/* Rows that are expected to have an expert, and experts that are touched when they are spread
- * evenly: only those are read, and only those rows written. */
-static void work_moe_gemm(const hone_moe_gemm *p, const hone_operand *operands, size_t count,
-                          double *flop, double *bytes)
+/* Rows that a grouped product has room for. */
+static double room_of(const hone_moe_gemm *p)
 {
-    const double experts = (double)p->experts, entries = (double)p->tokens * p->topk;
-    const double room = (double)p->m * (p->group_layout == HONE_GROUPS_MASKED ? experts : 1);
-    const double rows = entries < room ? entries : room, touched = rows < experts ? rows : experts;
+    return (double)p->m * (p->group_layout == HONE_GROUPS_MASKED ? (double)p->experts : 1.0);
+}
+
+/* Only experts that are touched are read, and only rows that have an expert written. */
+static void work_moe_gemm(const hone_moe_gemm *p, double rows, double touched,
+                          const hone_operand *operands, size_t count, double *flop, double *bytes)
+{
+    const double experts = (double)p->experts, room = room_of(p);
 
     if (p->group_layout != HONE_GROUPS_K) {
         for (size_t i = 0; i < count; i++) {
@@ -359,6 +364,19 @@ static void work_moe_gemm(const hone_moe_gemm *p, const hone_operand *operands, 
     *flop = 2.0 * (double)p->m * (double)p->n * (double)p->k;
 }
 
+void problem_work_routed(const hone_problem *problem, int64_t rows, int64_t touched, double *flop,
+                         double *bytes)
+{
+    hone_operand operands[HONE_MAX_OPERANDS];
+    size_t count = 0;
+
+    *flop = *bytes = 0;
+    if (!problem_is_empty(problem) && hone_operands(problem, operands, &count, NULL) == HONE_OK) {
+        work_moe_gemm(&problem->as.moe_gemm, (double)rows, (double)touched, operands, count, flop,
+                      bytes);
+    }
+}
+
 void problem_work(const hone_problem *problem, double *flop, double *bytes)
 {
     hone_operand operands[HONE_MAX_OPERANDS];
@@ -369,8 +387,10 @@ void problem_work(const hone_problem *problem, double *flop, double *bytes)
     if (hone_operands(problem, operands, &count, NULL) != HONE_OK) {
         return;
     }
-    if (problem->op == HONE_OP_MOE_GEMM && !problem_is_empty(problem)) {
-        work_moe_gemm(&problem->as.moe_gemm, operands, count, flop, bytes);
+    if (problem->op == HONE_OP_MOE_GEMM && !problem_is_empty(problem)) { /* spread evenly */
+        const hone_moe_gemm *p = &problem->as.moe_gemm;
+        const double rows = fmin((double)p->tokens * p->topk, room_of(p));
+        work_moe_gemm(p, rows, fmin(rows, (double)p->experts), operands, count, flop, bytes);
         return;
     }
     if (problem->op == HONE_OP_KV_QUANT) { /* touches its tokens' bytes, not the whole cache */

@@ -125,6 +125,10 @@ uint64_t problem_scale_offset(int64_t rows, int64_t groups, hone_dtype scale,
 /* Multiply-adds times two (0 for ops that only move and convert), and the bytes that must move at
  * least once: for rooflines. Both 0 for a problem that breaks its op's rules. */
 void problem_work(const hone_problem *problem, double *flop, double *bytes);
+/* The same of a moe_gemm with `rows` that have an expert and `touched` experts that have rows;
+ * groups of k are read whole. */
+void problem_work_routed(const hone_problem *problem, int64_t rows, int64_t touched, double *flop,
+                         double *bytes);
 
 /* Whether the problem writes nothing, so that it succeeds without a launch: no rows, columns or
  * tokens. A GEMM with k = 0 is not empty: it writes zeros (cases.md 60). */

@@ -6,7 +6,7 @@
 #ifndef HONE_TUNER_ENGINE_H
 #define HONE_TUNER_ENGINE_H
 
-#include "bench/inputs.h"
+#include "bench/routing.h"
 #include "cache/store.h"
 #include "runtime/device.h"
 #include "templates/manifest.h"
@@ -64,7 +64,7 @@ typedef struct engine_options {
     const templates *templates;
     /* Compile workers, and host threads of a proof on an emulated device; 0: one for each core. */
     int jobs;
-    inputs_routing routing; /* of a moe_gemm's rows when it is timed; 0: balanced */
+    const routing *routing; /* of rows that are timed, borrowed; NULL: balanced */
 } engine_options;
 
 typedef hone_status (*engine_open_fn)(const engine_options *options, engine *out,

@@ -18,7 +18,7 @@ typedef struct device_engine {
     hone_problem problem;
     uint64_t seed;
     int threads; /* of the host, for proofs */
-    inputs_routing routing;
+    const routing *routing;
 } device_engine;
 
 static hone_status submit(void *state, const engine_trial *trial, uint64_t tag, hone_error *error)
@@ -100,7 +100,7 @@ static hone_status take_prover(device_engine *e, const engine_trial *trial, hone
     }
     prover_close(e->prover);
     e->prover = NULL;
-    TRY(prover_open_routed(e->device, trial->problem, trial->seed, e->routing, &e->prover, error));
+    TRY(prover_open_routed(e->device, trial->problem, e->routing, trial->seed, &e->prover, error));
     prover_use_threads(e->prover, e->threads);
     e->problem = *trial->problem;
     e->seed = trial->seed;
@@ -108,17 +108,28 @@ done:
     return status;
 }
 
-/* What was counted, as one JSON object: enough to see where a launch's time goes. */
+/* What was counted, as one JSON object: enough to see where a launch's time goes, and which rows of
+ * a grouped product it had. Nothing was, of another op on a CUDA device. */
 static void write_counters(const prove_result *p, char *text, size_t capacity)
 {
     const hone_emu_counters *c = &p->counters;
+    const bool rows = p->rows > 0 || p->rows_cut > 0;
+    char routed[96] = "";
 
+    if (rows) {
+        snprintf(routed, sizeof routed, "\"rows\":%lld,\"rows_cut\":%lld", (long long)p->rows,
+                 (long long)p->rows_cut);
+    }
+    if (!p->modelled) {
+        snprintf(text, capacity, rows ? "{%s}" : "%s", routed);
+        return;
+    }
     snprintf(
         text, capacity,
-        "{\"ctas\":%llu,\"ctas_run\":%llu,\"warp_instructions\":%llu,\"global_load_sectors\":%llu,"
-        "\"global_store_sectors\":%llu,\"shared_wavefronts\":%llu,\"occupancy\":%.0f,\"waves\":%."
-        "2f}",
-        (unsigned long long)p->ctas_total, (unsigned long long)p->ctas_run,
+        "{%s%s\"ctas\":%llu,\"ctas_run\":%llu,\"warp_instructions\":%llu,\"global_load_sectors\":%"
+        "llu,\"global_store_sectors\":%llu,\"shared_wavefronts\":%llu,\"occupancy\":%.0f,"
+        "\"waves\":%.2f}",
+        routed, rows ? "," : "", (unsigned long long)p->ctas_total, (unsigned long long)p->ctas_run,
         (unsigned long long)c->warp_instructions, (unsigned long long)c->global_load_sectors,
         (unsigned long long)c->global_store_sectors, (unsigned long long)c->shared_wavefronts,
         p->model.occupancy, p->model.waves);
@@ -132,22 +143,20 @@ static void fill_rates(const device_engine *e, const engine_trial *trial, const 
     row->timer = proof->timer;
     row->time_ns = proof->time_ns;
     row->cache_mode = proof->modelled ? "modelled" : "cold";
-    row->tokens =
-        trial->problem->op == HONE_OP_MOE_GEMM ? inputs_routing_name(e->routing) : "uniform";
+    row->tokens = routing_condition(e->routing, trial->problem);
     row->samples_len = proof->samples_len;
     row->samples_ns = out->samples_ns;
     memcpy(out->samples_ns, proof->samples_ns, proof->samples_len * sizeof *out->samples_ns);
     if (proof->time_ns > 0) {
-        const roofline roof = roofline_of(&e->device->gpu, trial->problem, proof->time_ns);
+        const roofline roof = roofline_of_work(&e->device->gpu, trial->problem, proof->flop,
+                                               proof->bytes, proof->time_ns);
         row->flop = roof.flop;
         row->bytes = roof.bytes;
         row->roof_ns = roof.roof_ns;
         row->bound = perf_bound_name(proof->modelled ? proof->model.bound : roof.bound);
     }
-    if (proof->modelled) {
-        write_counters(proof, out->counters, sizeof out->counters);
-        row->counters = out->counters;
-    }
+    write_counters(proof, out->counters, sizeof out->counters);
+    row->counters = out->counters;
 }
 
 static void fill_result(const device_engine *e, const engine_trial *trial,
@@ -254,8 +263,7 @@ hone_status engine_open_device(const engine_options *options, engine *out, hone_
     e->device = options->device;
     e->templates = options->templates;
     e->threads = options->jobs > 0 ? options->jobs : cores();
-    e->routing =
-        options->routing == INPUTS_ROUTE_OF_KIND ? INPUTS_ROUTE_BALANCED : options->routing;
+    e->routing = options->routing;
     TRY(jit_open(&compile, &e->jit, error));
     TRY(jit_describe(e->jit, &version, error));
     TRY(driver_check(d, d->cuDriverGetVersion(&number), "cuDriverGetVersion", error));

@@ -63,8 +63,10 @@ void sweep_tell(sweep *s, size_t group, const char *doing)
 hone_status sweep_begin(sweep *s, hone_error *error)
 {
     hone_status status = HONE_OK;
-    const engine_options options = {
-        .device = s->o->device, .templates = s->o->templates, .jobs = s->o->jobs};
+    const engine_options options = {.device = s->o->device,
+                                    .templates = s->o->templates,
+                                    .jobs = s->o->jobs,
+                                    .routing = s->o->routing};
 
     if (s->id != 0) {
         return HONE_OK;
@@ -200,6 +202,9 @@ hone_status sweep_run(const sweep_options *options, sweep_summary *out, hone_err
         status =
             status_set(error, HONE_NO_MEMORY, "sweep", 0, "%zu problems", options->problems_len);
         goto done;
+    }
+    for (size_t i = 0; i < options->problems_len; i++) {
+        TRY(routing_check(options->routing, &options->problems[i], error));
     }
     TRY(run(&s, error));
     TRY(finish(&s, error));

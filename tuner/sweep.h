@@ -33,6 +33,7 @@ typedef struct sweep_options {
     uint64_t budget;       /* candidates of a problem; 0: no limit */
     uint64_t seed;
     int jobs;                   /* of engine_options */
+    const routing *routing;     /* of engine_options: measurements under another one are others */
     const char *command;        /* what was asked for, for the store */
     sweep_progress_fn progress; /* after commits, and before slow steps; NULL: none */
     sweep_problem_fn ended;     /* NULL: none */
@@ -46,8 +47,12 @@ typedef struct sweep_summary {
     uint64_t generation;                  /* 0: none was packed */
 } sweep_summary;
 
-/* HONE_CANCELLED when progress stopped it; *out is then filled as well. A problem that no template
- * serves ends without a winner: that is a result, not a failure. */
+/* A problem whose time hangs on the routing is compared under it alone: what was measured under
+ * another one counts as not done and is measured anew, the winner of then first, which is only
+ * given up for one that is faster here. HONE_BAD_PROBLEM, before anything is tried, for a histogram
+ * that does not fit a problem. HONE_CANCELLED when progress stopped it; *out is then filled as
+ * well. A problem that no template serves ends without a winner: that is a result, not a failure.
+ */
 hone_status sweep_run(const sweep_options *options, sweep_summary *out, hone_error *error);
 
 #endif

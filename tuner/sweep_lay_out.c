@@ -14,12 +14,16 @@ store_key sweep_key(const sweep *s, const sweep_task *task)
                      .device = s->device,
                      .template_name = manifest_name(task->candidate.m),
                      .config = task->config};
+    const hone_problem *problem = s->groups[task->group].problem;
 
+    if (routing_matters(problem)) {
+        key.tokens = routing_condition(s->o->routing, problem);
+    }
     memcpy(key.template_digest, task->digest, sizeof key.template_digest);
     return key;
 }
 
-static sweep_group *group_of(sweep *s, int64_t problem)
+static sweep_group *group_of(const sweep *s, int64_t problem)
 {
     for (size_t i = 0; i < s->o->problems_len; i++) {
         if (s->groups[i].id == problem) {
@@ -29,7 +33,16 @@ static sweep_group *group_of(sweep *s, int64_t problem)
     return NULL;
 }
 
-bool sweep_is_current(const sweep *s, const store_row *row)
+/* Whether it was measured as this sweep measures. */
+static bool has_condition(const sweep *s, const store_row *row)
+{
+    const sweep_group *group = group_of(s, row->problem);
+
+    return group == NULL || !routing_matters(group->problem) ||
+           strcmp(row->result.tokens, routing_condition(s->o->routing, group->problem)) == 0;
+}
+
+static bool has_template(const sweep *s, const store_row *row)
 {
     const manifest *m = templates_find(s->o->templates, row->template_name);
     uint8_t digest[32];
@@ -39,6 +52,28 @@ bool sweep_is_current(const sweep *s, const store_row *row)
     }
     templates_digest(s->o->templates, m, digest);
     return memcmp(digest, row->template_digest, sizeof digest) == 0;
+}
+
+bool sweep_is_current(const sweep *s, const store_row *row)
+{
+    return has_template(s, row) && has_condition(s, row);
+}
+
+/* The winner of another routing, to be measured under this one. */
+static void recall_before(const sweep *s, const store_row *row, sweep_group *group)
+{
+    const manifest *m = templates_find(s->o->templates, row->template_name);
+    candidate c = {.m = m};
+    bool legal = false;
+    char why[160];
+
+    if (has_template(s, row) && !has_condition(s, row) &&
+        manifest_config_parse(m, row->config, &c.config, NULL) == HONE_OK &&
+        manifest_legal(m, group->problem, &s->o->device->gpu.facts, &c.config, &legal, why, NULL) ==
+            HONE_OK &&
+        legal) {
+        group->before = c;
+    }
 }
 
 static int recall_row(void *context, const store_row *row)
@@ -62,6 +97,7 @@ static int recall_winner(void *context, const store_winner *winner)
 
     if (group != NULL) {
         group->has_winner = sweep_is_current(s, &winner->row);
+        recall_before(s, &winner->row, group);
     }
     return 0;
 }
@@ -150,13 +186,13 @@ done:
     return status;
 }
 
-static bool is_same(const candidate *c, const default_choice *choice)
+static bool is_same(const candidate *c, const manifest *m, const config *own)
 {
-    return c->m == choice->m && memcmp(&c->config, &choice->config, sizeof c->config) == 0;
+    return c->m == m && memcmp(&c->config, own, sizeof c->config) == 0;
 }
 
-/* The analytical default first, whatever the strategy thinks of it; then the strategy's, as many as
- * before. */
+/* The analytical default first, whatever the strategy thinks of it, and the winner under another
+ * routing beside them; then the strategy's, as many as before. */
 static hone_status make_tasks(sweep *s, size_t index, const candidate *list, size_t len,
                               hone_error *error)
 {
@@ -171,8 +207,17 @@ static hone_status make_tasks(sweep *s, size_t index, const candidate *list, siz
         group->defaults_tried = 1;
         TRY(add_task(s, index, &c, &made, error));
     }
+    const bool again =
+        group->before.m != NULL &&
+        !(group->defaults_len > 0 && is_same(&group->before, first->m, &first->config));
+    if (again) {
+        TRY(add_task(s, index, &group->before, &made, error));
+    }
     for (size_t i = 0; i < len && left > 0; i++) {
-        if (group->defaults_len == 0 || !is_same(&list[i], first)) {
+        const bool added =
+            (group->defaults_len > 0 && is_same(&list[i], first->m, &first->config)) ||
+            (again && is_same(&list[i], group->before.m, &group->before.config));
+        if (!added) {
             TRY(add_task(s, index, &list[i], &made, error));
             left--;
         }

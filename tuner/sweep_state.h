@@ -33,6 +33,7 @@ typedef struct sweep_group {
     uint64_t finished;      /* rows that an earlier sweep finished with these templates */
     bool has_winner, again; /* again: a row was left in flight */
     bool laid_out, ended;
+    candidate before;   /* the winner under another routing; m NULL: none */
     size_t open;        /* tasks that are not finished */
     uint64_t proved;    /* candidates that are `ok`, of all sweeps */
     sweep_queue flawed; /* kept back until the others are known */
@@ -93,8 +94,8 @@ hone_status sweep_settle(sweep *s, size_t group, hone_error *error);
 /* Tell progress; notes when the caller wants to stop. */
 void sweep_tell(sweep *s, size_t group, const char *doing);
 
-/* Whether a row was made with the template's text of today: only those count as done and can win.
- */
+/* Whether a row was made with the template's text of today, and under the sweep's routing where the
+ * problem's time hangs on it: only those count as done and can win. */
 bool sweep_is_current(const sweep *s, const store_row *row);
 store_key sweep_key(const sweep *s, const sweep_task *task);
 engine_trial sweep_trial(const sweep *s, const sweep_task *task);

@@ -97,6 +97,37 @@ static void teardown(void)
     folder_remove(folder);
 }
 
+/* A grouped product measured under a condition, some of whose rows had no room; its default under
+ * another one. */
+static void add_routed(const char *tokens, const char *counters, const char *other)
+{
+    const store_sweep about = {.command = "test", .nvrtc = "13.0.88", .driver = 13000};
+    store_key key = {.template_name = "moe_gemm/sm90_wgmma", .config = "block_m=64"};
+    store_result result = {.outcome = STORE_OK,
+                           .timer = STORE_TIMER_MODELLED,
+                           .time_ns = 1000,
+                           .tokens = tokens,
+                           .counters = counters,
+                           .bound = "dram"};
+    hone_problem problem;
+    int64_t sweep = 0, id = 0;
+
+    OK(hone_problem_parse("moe_gemm:n=256,k=512,experts=4,tokens=8,topk=2,group_layout=masked,"
+                          "recipe=f32-1x128-128x128",
+                          &problem, &error));
+    OK(store_sweep_begin(open_store, &about, &sweep, &error));
+    OK(store_device_id(open_store, &tuned, &key.device, &error));
+    OK(store_problem_id(open_store, &problem, &key.problem, &error));
+    OK(store_candidate_record(open_store, sweep, &key, &result, &id, &error));
+    OK(store_winner_set(open_store, key.problem, key.device, id, STORE_VERDICT_CLEAR, &error));
+    key.config = "block_m=128";
+    result.tokens = other;
+    result.time_ns = 1500;
+    OK(store_candidate_record(open_store, sweep, &key, &result, &id, &error));
+    OK(store_default_set(open_store, key.problem, key.device, id, &error));
+    OK(store_flush(open_store, &error));
+}
+
 static char *text_of(const report *r, bool details)
 {
     char *text = NULL;
@@ -204,6 +235,43 @@ START_TEST(json_says_the_same)
 }
 END_TEST
 
+static const struct {
+    const char *tokens, *counters, *other, *says;
+    int64_t rows, cut;
+    bool has_default;
+} conditions[] = {
+    {"zipf:1", "{\"rows\":9,\"rows_cut\":7}", "zipf:1",
+     ", tokens zipf:1 (7 of 16 rows cut for want of room)\n", 9, 7, true},
+    {"balanced", "{\"rows\":16,\"rows_cut\":0}", "one", ", tokens balanced\n", 16, 0, false},
+    {"one\033[31m", "", "balanced", ", tokens one?[31m\n", 0, 0, false},
+    {"", "no JSON", "", ", tokens ?\n", 0, 0, true},
+    {"one", "{\"rows\":9223372036854775807,\"rows_cut\":1}", "one", ", tokens one\n", 0, 0, true},
+    {"one", "{\"rows\":-1,\"rows_cut\":-5}", "one", ", tokens one\n", 0, 0, true},
+};
+
+START_TEST(a_winner_says_what_it_was_measured_under)
+{
+    report r = {0};
+    const report_row *row = NULL;
+
+    add_routed(conditions[_i].tokens, conditions[_i].counters, conditions[_i].other);
+    OK(report_read(open_store, NULL, &r, &error));
+    for (size_t i = 0; i < r.devices[0].rows_len; i++) {
+        const report_row *own = &r.devices[0].rows[i];
+        row = strncmp(own->problem, "moe_gemm:", 9) == 0 ? own : row;
+    }
+    ck_assert_ptr_nonnull(row);
+    ck_assert_int_eq(row->rows, conditions[_i].rows);
+    ck_assert_int_eq(row->rows_cut, conditions[_i].cut);
+    /* A default of another condition is no measure. */
+    ck_assert_int_eq(row->default_ns > 0, conditions[_i].has_default);
+    char *text = text_of(&r, false);
+    ck_assert_msg(strstr(text, conditions[_i].says) != NULL, "%s", text);
+    free(text);
+    report_free(&r);
+}
+END_TEST
+
 START_TEST(a_device_is_chosen_by_its_kind)
 {
     report r = {0};
@@ -232,6 +300,7 @@ int main(void)
     tcase_add_test(tests, how_far_the_default_is_stands_with_each_winner);
     tcase_add_test(tests, control_characters_of_a_store_reach_no_terminal);
     tcase_add_test(tests, json_says_the_same);
+    tcase_add_loop_test(tests, a_winner_says_what_it_was_measured_under, 0, ARRAY_LEN(conditions));
     tcase_add_test(tests, a_device_is_chosen_by_its_kind);
     return suite_run("bench/report", tests);
 }

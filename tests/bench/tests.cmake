@@ -5,6 +5,7 @@ hone_test(bench reference LINK hone_bench hone_core SOURCES bench/naive.c bench/
 foreach(suite inputs inputs_moe)
   hone_test(bench ${suite} LINK hone_bench hone_core)
 endforeach()
+hone_test(bench routing LINK hone_bench hone_core)
 hone_test(bench stats LINK hone_bench hone_models hone_core)
 # Sanitizers see the host code of proofs in prove; what proves more kernels by it is release-only.
 hone_test(bench prove LINK hone_bench hone_core SOURCES bench/prove_fixture.c TIMEOUT 900)
@@ -28,8 +29,9 @@ hone_test(bench prove_wgmma_fp4 LABELS unit release-only LINK hone_bench hone_co
 foreach(suite prove_moe prove_moe_k prove_moe_sync)
   hone_test(bench ${suite} LABELS unit release-only LINK hone_bench hone_core SOURCES bench/prove_fixture.c TIMEOUT 900)
 endforeach()
+hone_test(bench prove_routed LABELS unit release-only LINK hone_bench hone_core SOURCES bench/prove_fixture.c TIMEOUT 600)
 hone_run(bench prove_moe_sync_all test_bench_prove_moe_sync LABELS slow TIMEOUT 3600 SET HONE_PROVE_ALL=1)
-foreach(suite prove prove_threads prove_wgmma prove_wgmma_fp4 prove_moe prove_moe_k prove_moe_sync prove_block_scale estimate kv_roof quant_roof corner accuracy)
+foreach(suite prove prove_threads prove_wgmma prove_wgmma_fp4 prove_moe prove_routed prove_moe_k prove_moe_sync prove_block_scale estimate kv_roof quant_roof corner accuracy)
   add_dependencies(test_bench_${suite} hone_emu hone-worker)
 endforeach()
 add_dependencies(test_bench_sass hone-worker)

@@ -122,7 +122,10 @@ store_result scratch_result(int i)
 
 store_key scratch_key(int64_t problem, int64_t device, int i, char config[64])
 {
-    store_key key = {problem, device, "fp8_gemm/mma_sync", config, {0}};
+    store_key key = {.problem = problem,
+                     .device = device,
+                     .template_name = "fp8_gemm/mma_sync",
+                     .config = config};
 
     snprintf(config, 64, "block_m=%d stages=4", 16 * (i + 1));
     memset(key.template_digest, 0x5a, sizeof key.template_digest);

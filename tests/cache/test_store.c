@@ -179,6 +179,39 @@ START_TEST(a_done_candidate_is_done_until_its_template_changes)
 }
 END_TEST
 
+START_TEST(a_done_candidate_is_done_under_its_condition)
+{
+    char config[64];
+    store_key key = scratch_key(problem, device, 0, config);
+    store_result r = scratch_result(0);
+    store_state state;
+    int64_t id = 0, again = 0;
+
+    key.tokens = "zipf:1";
+    r.tokens = NULL; /* as it was begun */
+    ck_assert_int_eq(store_candidate_begin(s, sweep_id, &key, &id, &e), HONE_OK);
+    key.tokens = "balanced"; /* it is in flight in a sweep that is alive */
+    ck_assert_int_eq(store_candidate_state(s, &key, &state, NULL, &e), HONE_OK);
+    ck_assert_int_eq(state, STORE_RUNNING);
+    ck_assert_int_eq(store_candidate_begin(s, sweep_id, &key, &again, &e), HONE_TAKEN);
+    ck_assert_int_eq(store_candidate_finish(s, id, &r, &e), HONE_OK);
+    ck_assert_int_eq(store_candidate_state(s, &key, &state, NULL, &e), HONE_OK);
+    ck_assert_int_eq(state, STORE_TO_DO);
+    key.tokens = "zipf:1";
+    ck_assert_int_eq(store_candidate_state(s, &key, &state, NULL, &e), HONE_OK);
+    ck_assert_int_eq(state, STORE_DONE);
+    key.tokens = NULL; /* any */
+    ck_assert_int_eq(store_candidate_state(s, &key, &state, NULL, &e), HONE_OK);
+    ck_assert_int_eq(state, STORE_DONE);
+    key.tokens = "balanced"; /* measured anew in its place */
+    ck_assert_int_eq(store_candidate_record(s, sweep_id, &key, &r, &again, &e), HONE_OK);
+    ck_assert_int_eq(again, id);
+    ck_assert_int_eq(store_candidate_state(s, &key, &state, NULL, &e), HONE_OK);
+    ck_assert_int_eq(state, STORE_DONE);
+    ck_assert_int_eq(count_rows(NULL), 1);
+}
+END_TEST
+
 /* A sweep in another process that dies while candidate 0 is in flight. */
 static int die_in_flight(void *path)
 {
@@ -337,6 +370,7 @@ int main(void)
     tcase_add_loop_test(tests, figures_that_cannot_be_compared_are_refused, 0,
                         (int)ARRAY_LEN(refused));
     tcase_add_test(tests, a_done_candidate_is_done_until_its_template_changes);
+    tcase_add_test(tests, a_done_candidate_is_done_under_its_condition);
     tcase_add_test(tests, a_candidate_that_kills_two_sweeps_is_lost_not_tried_for_ever);
     tcase_add_test(tests, progress_is_told_after_the_commit_and_for_every_row);
     tcase_add_test(tests, a_winner_must_be_an_ok_candidate_of_its_problem_and_device);

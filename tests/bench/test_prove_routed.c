@@ -1,0 +1,124 @@
+/* test_prove_routed.c - a grouped product proved on its own rows and timed on those of a
+ * distribution: what is counted is what was asked for, sampled and whole. */
+#include "tests/bench/prove_fixture.h"
+#include "tests/support/suite.h"
+
+#include <check.h>
+
+/* Proved whole; 16 rows an expert have room. */
+#define SMALL                                                                                      \
+    "moe_gemm:n=128,k=256,experts=8,tokens=16,topk=2,m=16,row_align=16,group_layout=masked,"       \
+    "recipe=f32-1x128-128x128"
+/* Proved on sampled CTAs. */
+#define LARGE                                                                                      \
+    "moe_gemm:n=512,k=512,experts=64,tokens=64,topk=4,group_layout=masked,"                        \
+    "recipe=f32-1x128-128x128"
+
+static const char spread[] = "[0, 3, 0, 0, 20, 1, 0, 0]";
+
+static const struct {
+    const char *problem, *routing; /* NULL: not asked for; "": `spread` */
+    int64_t rows, cut, touched;
+    bool sampled;
+} timed[] = {
+    {SMALL, NULL, 32, 0, 8, false},  {SMALL, "balanced", 32, 0, 8, false},
+    {SMALL, "", 21, 11, 3, false},   {SMALL, "one", 16, 16, 1, false},
+    {LARGE, NULL, 256, 0, 64, true}, {LARGE, "balanced", 256, 0, 64, true},
+    {LARGE, "one", 256, 0, 1, true},
+};
+
+static void prove(const char *text, const char *name, prove_fixture *f, prove_result *out)
+{
+    hone_error error = {0};
+    routing r = {0};
+
+    prove_fixture_open(f, "emu:h20", text, "moe_gemm/mma_sync", NULL, NULL, NULL);
+    prover_close(f->p);
+    f->p = NULL;
+    if (name != NULL && name[0] == '\0') {
+        ck_assert_int_eq(routing_parse_histogram("h", spread, sizeof spread - 1, &r, &error),
+                         HONE_OK);
+    } else if (name != NULL) {
+        ck_assert_int_eq(routing_parse(name, &r, &error), HONE_OK);
+    }
+    ck_assert_msg(prover_open_routed(f->d, &f->problem, name != NULL ? &r : NULL, 11, &f->p,
+                                     &error) == HONE_OK,
+                  "%s", error.message);
+    routing_free(&r); /* borrowed for the opening alone */
+    prove_fixture_run(f, out);
+    ck_assert_msg(out->outcome == STORE_OK, "%s", out->reason);
+}
+
+START_TEST(the_rows_that_are_timed_are_those_that_were_asked_for)
+{
+    prove_fixture f;
+    prove_result made;
+
+    prove(timed[_i].problem, timed[_i].routing, &f, &made);
+    const hone_moe_gemm *p = &f.problem.as.moe_gemm;
+    const int64_t rows =
+        timed[_i].rows < p->m * timed[_i].touched ? timed[_i].rows : p->m * timed[_i].touched;
+    ck_assert_int_eq(made.rows, rows);
+    ck_assert_int_eq(made.rows_cut, p->tokens * p->topk - rows);
+    ck_assert_double_eq(made.flop, 2.0 * (double)rows * (double)p->n * (double)p->k);
+    /* Weights of touched experts, and little else. */
+    const double weights = (double)timed[_i].touched * (double)p->n * (double)p->k;
+    ck_assert_double_gt(made.bytes, weights);
+    ck_assert_double_lt(made.bytes, 1.5 * weights + 1e6);
+    ck_assert((made.ctas_run < made.ctas_total) == timed[_i].sampled);
+    prove_fixture_close(&f);
+}
+END_TEST
+
+/* The same candidate's time: rows of one expert are less work than those of all. */
+START_TEST(a_time_follows_the_distribution)
+{
+    prove_fixture f;
+    prove_result even, one, again;
+
+    prove(LARGE, "balanced", &f, &even);
+    prove_fixture_close(&f);
+    prove(LARGE, "one", &f, &one);
+    prove_fixture_close(&f);
+    prove(LARGE, "one", &f, &again);
+    prove_fixture_close(&f);
+    ck_assert_double_gt(even.time_ns, 1.5 * one.time_ns);
+    ck_assert_double_eq(one.time_ns, again.time_ns);
+    /* And what was proved is the same. */
+    ck_assert_uint_eq(even.ctas_run, one.ctas_run);
+    ck_assert_double_eq(even.verify.calc_diff, one.verify.calc_diff);
+    ck_assert_double_eq(even.verify.max_err_ratio, one.verify.max_err_ratio);
+}
+END_TEST
+
+START_TEST(a_histogram_of_other_experts_is_refused)
+{
+    prove_fixture f;
+    hone_error error = {0};
+    routing r = {0};
+    prover *made = NULL;
+
+    prove_fixture_open(&f, "emu:h20", SMALL, "moe_gemm/mma_sync", NULL, NULL, NULL);
+    ck_assert_int_eq(routing_parse_histogram("h", "1 2", 3, &r, &error), HONE_OK);
+    ck_assert_int_eq(prover_open_routed(f.d, &f.problem, &r, 1, &made, &error), HONE_BAD_PROBLEM);
+    ck_assert_ptr_null(made);
+    routing_free(&r);
+    prove_fixture_close(&f);
+}
+END_TEST
+
+int main(void)
+{
+    TCase *tests = tcase_create("prove_routed");
+
+    if (!prove_fixture_start("bench/prove_routed")) {
+        return 0;
+    }
+    tcase_add_loop_test(tests, the_rows_that_are_timed_are_those_that_were_asked_for, 0,
+                        ARRAY_LEN(timed));
+    tcase_add_test(tests, a_time_follows_the_distribution);
+    tcase_add_test(tests, a_histogram_of_other_experts_is_refused);
+    const int result = suite_run_here("bench/prove_routed", tests); /* the compiler has threads */
+    prove_fixture_stop();
+    return result;
+}
