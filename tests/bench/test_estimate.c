@@ -123,6 +123,15 @@ static const struct {
      "moe_gemm:n=2048,k=1024,experts=8,tokens=512,topk=4,group_layout=psum,recipe=f32-1x128-"
      "128x128",
      MOE_SYNC, NULL},
+    /* Groups of K, evenly. */
+    {"emu:h20",
+     "moe_gemm:m=512,n=512,k=2048,experts=4,tokens=8,group_layout=grouped_k,out=f32,recipe=f32-"
+     "1x128-1x128",
+     MOE "_k", NULL},
+    {"emu:h200",
+     "moe_gemm:m=320,n=768,k=1536,experts=3,tokens=8,group_layout=grouped_k,out=f32,recipe=f32-"
+     "1x32-1x32",
+     MOE "_k", NULL},
 };
 
 /* Of the time; of a pipe's own, where it takes a quarter of the time or more: ptxas drops
