@@ -1,10 +1,9 @@
 /* test_sweep.c - a sweep on an engine of the test's own: rows, winners, resuming after a stop and
  * after a kill. */
-#include "models/gpu.h"
 #include "runtime/default.h"
-#include "tuner/sweep.h"
 #include "tests/support/folder.h"
 #include "tests/support/suite.h"
+#include "tests/tuner/fake_engine.h"
 
 #include <check.h>
 #include <signal.h>
@@ -21,124 +20,7 @@ static const char *const texts[] = {
     "act_quant:m=64,k=4096", /* whose default the fake engine does not call wrong */
 };
 #define PROBLEMS ARRAY_LEN(texts)
-#define BUDGET   8
-
-/* ---- An engine whose verdicts depend on nothing but the candidate. -------------------------- */
-
-/* What the engines of a test do; set before each sweep. */
-static struct {
-    bool backwards; /* answers come in the opposite order of the submissions */
-    bool flaw_all;
-    bool random;  /* strategy: quicker to start than the model's ranking */
-    int pause_us; /* that each proof takes */
-    int told;     /* where progress is written as it is told; 0: nowhere */
-    int die_at;   /* the process ends in this proof; 0: never */
-    int proofs;
-    const routing *routing; /* of the sweep; NULL: balanced */
-} behaviour;
-
-#define WAITING_MAX 64
-
-typedef struct fake {
-    uint64_t tags[WAITING_MAX];
-    uint32_t hashes[WAITING_MAX];
-    size_t len;
-} fake;
-
-static uint32_t hash_trial(const engine_trial *trial)
-{
-    uint32_t hash = 2166136261u;
-
-    for (const char *at = trial->plan->launches[0].entry; *at != '\0'; at++) {
-        hash = (hash ^ (uint8_t)*at) * 16777619u;
-    }
-    return hash ^ hash >> 15;
-}
-
-static hone_status fake_submit(void *state, const engine_trial *trial, uint64_t tag,
-                               hone_error *error)
-{
-    fake *f = state;
-
-    (void)error;
-    ck_assert_uint_lt(f->len, WAITING_MAX);
-    f->tags[f->len] = tag;
-    f->hashes[f->len++] = hash_trial(trial);
-    return HONE_OK;
-}
-
-static hone_status fake_wait(void *state, engine_answer *out, hone_error *error)
-{
-    fake *f = state;
-
-    (void)error;
-    ck_assert_uint_gt(f->len, 0);
-    size_t at = behaviour.backwards ? f->len - 1 : 0;
-    *out = (engine_answer){.tag = f->tags[at], .outcome = STORE_OK, .registers = 64};
-    if (f->hashes[at] % 8 == 0) {
-        out->outcome = STORE_COMPILE;
-        snprintf(out->reason, sizeof out->reason, "refused by the test");
-    }
-    if (out->outcome == STORE_OK && (behaviour.flaw_all || f->hashes[at] % 8 == 1)) {
-        snprintf(out->reason, sizeof out->reason, "ptxas: a flaw");
-    }
-    f->len--;
-    memmove(&f->tags[at], &f->tags[at + 1], (f->len - at) * sizeof *f->tags);
-    memmove(&f->hashes[at], &f->hashes[at + 1], (f->len - at) * sizeof *f->hashes);
-    return HONE_OK;
-}
-
-static hone_status fake_prove(void *state, const engine_trial *trial, const engine_answer *answer,
-                              engine_result *out, hone_error *error)
-{
-    uint32_t hash = hash_trial(trial);
-
-    (void)state;
-    (void)error;
-    usleep((useconds_t)behaviour.pause_us);
-    if (++behaviour.proofs == behaviour.die_at) {
-        _exit(9); /* as kill -9 would: nothing is closed */
-    }
-    out->row = (store_result){.outcome = STORE_OK,
-                              .registers = answer->registers,
-                              .spill_bytes = answer->spill_bytes,
-                              .timer = STORE_TIMER_MODELLED,
-                              .time_ns = 1000 + hash % 1000,
-                              .cache_mode = "modelled",
-                              .tokens = routing_condition(behaviour.routing, trial->problem)};
-    if (routing_matters(trial->problem)) { /* another order of the candidates under each */
-        out->row.time_ns = 1000 + (hash >> (out->row.tokens[0] % 16)) % 1000;
-    }
-    if (hash % 8 == 2) {
-        snprintf(out->reason, sizeof out->reason, "wrong in the test");
-        out->row.outcome = STORE_WRONG;
-        out->row.reason = out->reason;
-    }
-    return HONE_OK;
-}
-
-static void fake_discard(void *state, engine_answer *answer)
-{
-    (void)state;
-    answer->code = NULL;
-}
-
-static hone_status fake_open(const engine_options *options, engine *out, hone_error *error)
-{
-    (void)options;
-    (void)error;
-    *out = (engine){.nvrtc = "13.0+test",
-                    .driver = 13000,
-                    .state = calloc(1, sizeof(fake)),
-                    .submit = fake_submit,
-                    .wait = fake_wait,
-                    .prove = fake_prove,
-                    .discard = fake_discard,
-                    .close = free};
-    return out->state != NULL ? HONE_OK : HONE_NO_MEMORY;
-}
-
-/* ---- One sweep over the problems above. ----------------------------------------------------- */
+#define BUDGET   FAKE_BUDGET
 
 static char folder[FOLDER_BYTES]; /* of the stores, removed at the end */
 
@@ -147,60 +29,9 @@ static void store_file(char path[1024], const char *name)
     snprintf(path, 1024, "%s/%s.db", folder, name);
 }
 
-static int stop_after(void *context, const sweep_progress *progress)
-{
-    const uint64_t *limit = context;
-
-    if (behaviour.told > 0) {
-        ck_assert_int_eq(write(behaviour.told, &progress->done, sizeof progress->done),
-                         sizeof progress->done);
-    }
-    return limit != NULL && progress->done >= *limit;
-}
-
-static hone_status sweep_texts(const char *path, int32_t arch, const char *const *list, size_t len,
-                               uint64_t *stop, sweep_summary *out)
-{
-    hone_error error = {0};
-    hone_problem problems[PROBLEMS];
-    templates *t = NULL;
-    store *s = NULL;
-    device d = {.spec = "test"};
-
-    ck_assert_uint_le(len, PROBLEMS);
-    for (size_t i = 0; i < len; i++) {
-        ck_assert_int_eq(hone_problem_parse(list[i], &problems[i], &error), HONE_OK);
-    }
-    ck_assert_int_eq(gpu_find("h20", &d.gpu, &error), HONE_OK);
-    d.gpu.facts.arch = arch;
-    device_kind_of(&d.gpu.facts, &d.kind);
-    ck_assert_int_eq(templates_open(&t, &error), HONE_OK);
-    ck_assert_msg(store_open(path, STORE_WRITE, &s, &error) == HONE_OK, "%s", error.message);
-    const sweep_options options = {.problems = problems,
-                                   .problems_len = len,
-                                   .device = &d,
-                                   .store = s,
-                                   .templates = t,
-                                   .strategy = strategy_find(behaviour.random ? "random" : "model"),
-                                   .engine = fake_open,
-                                   .budget = BUDGET,
-                                   .seed = 3,
-                                   .jobs = 2,
-                                   .routing = behaviour.routing,
-                                   .command = "test",
-                                   .progress = stop_after,
-                                   .context = stop};
-    hone_status status = sweep_run(&options, out, &error);
-    ck_assert_msg(status == HONE_OK || status == HONE_CANCELLED || status == HONE_BAD_PROBLEM, "%s",
-                  error.message);
-    ck_assert_int_eq(store_close(s, &error), HONE_OK);
-    templates_close(t);
-    return status;
-}
-
 static hone_status sweep_once(const char *path, int32_t arch, uint64_t *stop, sweep_summary *out)
 {
-    const hone_status status = sweep_texts(path, arch, texts, PROBLEMS, stop, out);
+    const hone_status status = fake_sweep(path, arch, texts, PROBLEMS, stop, out);
 
     ck_assert_int_ne(status, HONE_BAD_PROBLEM);
     return status;
@@ -295,7 +126,7 @@ START_TEST(the_order_of_answers_changes_nothing)
     store_file(forwards, "forwards");
     store_file(backwards, "backwards");
     sweep_once(forwards, 90, NULL, &summary);
-    behaviour.backwards = true;
+    fake_now.backwards = true;
     sweep_once(backwards, 90, NULL, &summary);
     dump one = dump_store(forwards, &winners), two = dump_store(backwards, &winners);
     ck_assert_str_eq(one.text, two.text);
@@ -333,7 +164,7 @@ START_TEST(a_killed_sweep_loses_no_row_and_repeats_one_candidate_at_most)
 {
     int kills = 0;
 
-    behaviour.random = true;
+    fake_now.random = true;
     /* At every proof of the sweep in turn; the last child outlives its sweep. */
     for (int die_at = 1, how = 9 << 8; WEXITSTATUS(how) == 9; die_at++) {
         char path[1024], name[32];
@@ -344,8 +175,8 @@ START_TEST(a_killed_sweep_loses_no_row_and_repeats_one_candidate_at_most)
         store_file(path, name);
         pid_t child = fork();
         if (child == 0) {
-            behaviour.proofs = 0;
-            behaviour.die_at = die_at;
+            fake_now.proofs = 0;
+            fake_now.die_at = die_at;
             sweep_once(path, 90, NULL, &summary);
             _exit(0);
         }
@@ -382,7 +213,7 @@ static uint64_t kill_one(const char *path, useconds_t after_us, bool *ended)
     if (child == 0) {
         sweep_summary summary;
         close(ends[0]);
-        behaviour.told = ends[1];
+        fake_now.told = ends[1];
         sweep_once(path, 90, NULL, &summary);
         _exit(0);
     }
@@ -407,8 +238,8 @@ START_TEST(kill_nine_at_any_time_loses_nothing_that_was_told)
     size_t winners = 0, before = 0;
     char path[1024];
 
-    behaviour.random = true;
-    behaviour.pause_us = 3000;
+    fake_now.random = true;
+    fake_now.pause_us = 3000;
     store_file(path, "sigkill");
     sweep_once(path, 70, NULL, &summary); /* the file is there, with no candidate */
     for (int i = 0; i < kills; i++) {
@@ -443,7 +274,7 @@ START_TEST(what_has_a_flaw_is_tried_when_all_have)
     sweep_summary summary = {0};
 
     store_file(path, "spills");
-    behaviour.flaw_all = true;
+    fake_now.flaw_all = true;
     ck_assert_int_eq(sweep_once(path, 90, NULL, &summary), HONE_OK);
     ck_assert_uint_eq(summary.winners, PROBLEMS);
     ck_assert_uint_ge(summary.ok, PROBLEMS);
@@ -467,158 +298,13 @@ START_TEST(the_default_is_timed_and_no_winner_is_slower)
     store *s = NULL;
     size_t winners = 0;
 
-    behaviour.random = _i == 1;
+    fake_now.random = _i == 1;
     store_file(path, _i == 1 ? "default-random" : "default-model");
     ck_assert_int_eq(sweep_once(path, 90, NULL, &summary), HONE_OK);
     ck_assert_int_eq(store_open(path, STORE_READ, &s, &error), HONE_OK);
     ck_assert_int_eq(store_winners(s, NULL, check_default, &winners, &error), HONE_OK);
     ck_assert_uint_eq(winners, PROBLEMS);
     ck_assert_int_eq(store_close(s, &error), HONE_OK);
-}
-END_TEST
-
-/* ---- A grouped product under several distributions of tokens, beside one that has none. ------ */
-
-static const char *const routed[] = {
-    "moe_gemm:n=256,k=512,experts=4,tokens=32,topk=2,group_layout=masked,recipe=f32-1x128-128x128",
-    "fp8_gemm:m=16,n=384,k=512,recipe=f32-1x128-128x128",
-};
-
-/* What is there of the grouped product under one condition, and of the other problem. */
-typedef struct routed_view {
-    const char *tokens;
-    int64_t winner; /* candidate that won; 0: another condition's did */
-    double winner_ns, best_ns, default_ns;
-    int64_t before; /* a candidate to be looked for */
-    bool has_before;
-    size_t rows, gemm_rows;
-    int64_t gemm_sweep; /* the latest that wrote one of its rows */
-} routed_view;
-
-static int view_winner(void *context, const store_winner *winner)
-{
-    routed_view *v = context;
-
-    if (strncmp(winner->row.problem_text, "moe_gemm", 8) == 0 &&
-        strcmp(winner->row.result.tokens, v->tokens) == 0) {
-        v->winner = winner->row.id;
-        v->winner_ns = winner->row.result.time_ns;
-        v->default_ns = winner->default_ns;
-    }
-    return 0;
-}
-
-static int view_row(void *context, const store_row *row)
-{
-    routed_view *v = context;
-
-    if (strncmp(row->problem_text, "moe_gemm", 8) != 0) {
-        v->gemm_rows++;
-        v->gemm_sweep = row->sweep > v->gemm_sweep ? row->sweep : v->gemm_sweep;
-    } else if (strcmp(row->result.tokens, v->tokens) == 0) {
-        const double ns = row->result.outcome == STORE_OK ? row->result.time_ns : 1e9;
-        v->best_ns = v->rows == 0 || ns < v->best_ns ? ns : v->best_ns;
-        v->rows++;
-        v->has_before = v->has_before || row->id == v->before;
-    }
-    return 0;
-}
-
-static routed_view view_store(const char *path, const char *tokens, int64_t before)
-{
-    routed_view v = {.tokens = tokens, .before = before};
-    hone_error error = {0};
-    store *s = NULL;
-
-    ck_assert_msg(store_open(path, STORE_READ, &s, &error) == HONE_OK, "%s", error.message);
-    ck_assert_int_eq(store_winners(s, NULL, view_winner, &v, &error), HONE_OK);
-    ck_assert_int_eq(store_candidates(s, NULL, view_row, &v, &error), HONE_OK);
-    ck_assert_int_eq(store_close(s, &error), HONE_OK);
-    return v;
-}
-
-static void sweep_under(const char *path, const char *text, uint64_t *stop, sweep_summary *out)
-{
-    routing r = {0};
-
-    ck_assert_int_eq(routing_parse(text, &r, NULL), HONE_OK);
-    behaviour.routing = &r;
-    sweep_texts(path, 90, routed, ARRAY_LEN(routed), stop, out);
-    behaviour.routing = NULL;
-    routing_free(&r);
-}
-
-START_TEST(what_was_measured_under_another_routing_is_not_compared)
-{
-    char path[1024];
-    sweep_summary first = {0}, again = {0}, second = {0};
-
-    behaviour.random = true;
-    store_file(path, "routed");
-    sweep_under(path, "zipf:1.5", NULL, &first);
-    ck_assert_uint_eq(first.winners, 2);
-    const routed_view zipf = view_store(path, "zipf:1.5", 0);
-    ck_assert_int_gt(zipf.winner, 0);
-    ck_assert_uint_ge(zipf.rows, BUDGET); /* all rows say so, the refused and pruned ones too */
-    sweep_under(path, "zipf:1.50", NULL, &again);
-    ck_assert_uint_eq(again.tried + again.pruned, 0);
-    ck_assert_uint_eq(again.settled, 2);
-
-    sweep_under(path, "one", NULL, &second);
-    const routed_view one = view_store(path, "one", zipf.winner);
-    ck_assert_uint_eq(second.settled, 1); /* the other problem */
-    ck_assert_uint_eq(one.gemm_rows, zipf.gemm_rows);
-    ck_assert_int_eq(one.gemm_sweep, 1);
-    ck_assert_uint_ge(second.tried + second.pruned, BUDGET);
-    ck_assert(one.has_before); /* the winner of before had its chance */
-    ck_assert_int_gt(one.winner, 0);
-    ck_assert_double_le(one.winner_ns, 1.02 * one.best_ns + 1e-9);
-    ck_assert_double_ge(one.default_ns, 0.98 * one.winner_ns);
-    ck_assert_int_eq(view_store(path, "zipf:1.5", 0).winner, 0);
-}
-END_TEST
-
-START_TEST(a_stopped_sweep_under_another_routing_leaves_no_mixed_winner)
-{
-    char path[1024];
-    sweep_summary summary = {0};
-    uint64_t limit = 3;
-
-    behaviour.random = true;
-    store_file(path, "routed-stopped");
-    sweep_under(path, "zipf", NULL, &summary);
-    const routed_view before = view_store(path, "zipf:1", 0);
-    sweep_under(path, "uniform", &limit, &summary);
-    const routed_view part = view_store(path, "uniform", before.winner);
-    const routed_view rest = view_store(path, "zipf:1", before.winner);
-    ck_assert_uint_gt(part.rows, 0);
-    ck_assert_uint_gt(rest.rows, 0);
-    /* It stands until the sweep ends; a default of the other condition is no measure of it. */
-    ck_assert((rest.winner == before.winner) != (part.winner == before.winner));
-    ck_assert(part.winner == 0 || part.default_ns == 0 || part.default_ns >= part.best_ns);
-    sweep_under(path, "uniform", NULL, &summary);
-    const routed_view whole = view_store(path, "uniform", before.winner);
-    ck_assert(whole.has_before);
-    ck_assert_int_gt(whole.winner, 0);
-    ck_assert_double_le(whole.winner_ns, 1.02 * whole.best_ns + 1e-9);
-}
-END_TEST
-
-START_TEST(a_histogram_of_other_experts_ends_the_sweep_before_it_begins)
-{
-    char path[1024];
-    sweep_summary summary = {0};
-    routing r = {0};
-
-    store_file(path, "routed-refused");
-    ck_assert_int_eq(routing_parse_histogram("h", "1 2 3", 5, &r, NULL), HONE_OK);
-    behaviour.routing = &r;
-    ck_assert_int_eq(sweep_texts(path, 90, routed, ARRAY_LEN(routed), NULL, &summary),
-                     HONE_BAD_PROBLEM);
-    behaviour.routing = NULL;
-    const routed_view v = view_store(path, r.text, 0);
-    ck_assert_uint_eq(v.rows + v.gemm_rows, 0);
-    routing_free(&r);
 }
 END_TEST
 
@@ -636,7 +322,7 @@ END_TEST
 
 static void reset(void)
 {
-    memset(&behaviour, 0, sizeof behaviour);
+    memset(&fake_now, 0, sizeof fake_now);
 }
 
 int main(void)
@@ -653,9 +339,6 @@ int main(void)
     tcase_add_test(tests, kill_nine_at_any_time_loses_nothing_that_was_told);
     tcase_add_test(tests, what_has_a_flaw_is_tried_when_all_have);
     tcase_add_loop_test(tests, the_default_is_timed_and_no_winner_is_slower, 0, 2);
-    tcase_add_test(tests, what_was_measured_under_another_routing_is_not_compared);
-    tcase_add_test(tests, a_stopped_sweep_under_another_routing_leaves_no_mixed_winner);
-    tcase_add_test(tests, a_histogram_of_other_experts_ends_the_sweep_before_it_begins);
     tcase_add_test(tests, a_problem_that_nothing_serves_ends_without_a_winner);
     const int result = suite_run("tuner/sweep", tests);
     folder_remove(folder);
