@@ -19,6 +19,7 @@ typedef struct fake_behaviour {
     int die_at;   /* the process ends in this proof; 0: never */
     int proofs;
     const routing *routing; /* of the sweep; NULL: balanced */
+    uint64_t seed;          /* of the sweep; 0: 3 */
 } fake_behaviour;
 extern fake_behaviour fake_now;
 
