@@ -35,11 +35,13 @@ static uint32_t code_of(float scale, uint64_t *wrong)
     return 0xff;
 }
 
-/* The first group of a line of words and how many it holds of its expert's; groups are counted
- * through all experts. */
+/* The first group of a line of words, how many it holds of its expert's, and how many all experts
+ * have; groups are counted through all experts. */
 static int64_t groups_of_line(const hone_scale_pack *p, const inputs *in, int64_t line,
-                              int64_t *first)
+                              int64_t *first, int64_t *total)
 {
+    int64_t found = 0;
+
     int64_t before = 0, words = 0;
 
     for (int32_t e = 0; e < p->experts; e++) {
@@ -49,12 +51,13 @@ static int64_t groups_of_line(const hone_scale_pack *p, const inputs *in, int64_
         for (int64_t done = 0; done < groups; done += 4, words++) {
             if (words == line) {
                 *first = before + done;
-                return groups - done < 4 ? groups - done : 4;
+                found = groups - done < 4 ? groups - done : 4;
             }
         }
         before += groups;
     }
-    return 0;
+    *total = before;
+    return found;
 }
 
 uint32_t reference_scale_pack(const hone_scale_pack *p, const inputs *in, int64_t batch,
@@ -70,7 +73,10 @@ uint32_t reference_scale_pack(const hone_scale_pack *p, const inputs *in, int64_
         return word;
     }
     if (p->experts > 0) {
-        count = groups_of_line(p, in, line, &first);
+        int64_t total = 0;
+        count = groups_of_line(p, in, line, &first, &total);
+        *wrong +=
+            line == 0 && row < p->rows && total < p->groups ? (uint64_t)(p->groups - total) : 0;
     }
     for (int64_t i = 0; i < count && row < p->rows; i++) {
         if (first + i < p->groups) {

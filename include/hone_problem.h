@@ -142,7 +142,8 @@ typedef struct hone_mxfp4_fold {
  * every expert begins a word.
  * Bytes of words that no group has are 0 (2^-127), rows that no expert has too. What is no power
  * of two from 2^-127 to 2^127 becomes 0xff, NaN, in words; `wrong`, a u64, grows by their number
- * and, a row each, by groups that ks asks for past `groups`, whose bytes are 0. f32 is kept. */
+ * and, a row each, by groups that ks asks for past `groups`, whose bytes are 0, and by groups that
+ * it leaves over. f32 is kept. */
 typedef struct hone_scale_pack {
     int64_t rows, groups, batch;
     int32_t experts;      /* 0 to 128; then batch is 1 and rows a multiple of 4 */

@@ -77,6 +77,31 @@ __device__ __forceinline__ uint4 look_up_16(u32 low, u32 high, u32 first, u32 se
                       look_up(low, high, second), look_up(low, high, second >> 16));
 }
 
+// Two lanes' groups, `at` each (-1: none): both write the even lane's, a half each, then the odd
+// lane's, so that every store fills sectors. All lanes of the warp take part.
+__device__ __forceinline__ void store_pair(uint4 *q, i64 at, uint4 first, uint4 second)
+{
+    constexpr u32 kAll = 0xffffffffu;
+    const bool odd = threadIdx.x % 2 == 1;
+    const i64 other = __shfl_xor_sync(kAll, at, 1), even_at = odd ? other : at,
+              odd_at = odd ? at : other;
+    const u32 left[4] = {first.x, first.y, first.z, first.w},
+              right[4] = {second.x, second.y, second.z, second.w};
+    u32 even[4], last[4]; // word by word: a choice between uint4s would be a branch, two stores
+#pragma unroll
+    for (int i = 0; i < 4; i++) {
+        const u32 got = __shfl_xor_sync(kAll, odd ? left[i] : right[i], 1);
+        even[i] = odd ? got : left[i];
+        last[i] = odd ? right[i] : got;
+    }
+    if (even_at >= 0) {
+        q[2 * even_at + odd] = make_uint4(even[0], even[1], even[2], even[3]);
+    }
+    if (odd_at >= 0) {
+        q[2 * odd_at + odd] = make_uint4(last[0], last[1], last[2], last[3]);
+    }
+}
+
 // codes [batch, n, k / 2] and scale [batch, n, k / 32] to q [batch, n, k] and q_scale [batch,
 // row_blocks, column_blocks]. A CTA makes kUnits blocks side by side.
 template <Config C>
@@ -112,12 +137,10 @@ __global__ void __launch_bounds__(C.threads)
     const u32 s = largest == 0 ? 0x7f : largest > 7 ? largest - 7 : 0;
 #pragma unroll
     for (int t = 0; t < C.per; t++) {
-        if (at[t] >= 0) {
-            u32 low, high;
-            make_table(i32(exponent[t]) - i32(s), exponent[t] == kNan, low, high);
-            q[2 * at[t]] = look_up_16(low, high, held[t].x, held[t].y);
-            q[2 * at[t] + 1] = look_up_16(low, high, held[t].z, held[t].w);
-        }
+        u32 low, high;
+        make_table(i32(exponent[t]) - i32(s), exponent[t] == kNan, low, high);
+        store_pair(q, at[t], look_up_16(low, high, held[t].x, held[t].y),
+                   look_up_16(low, high, held[t].z, held[t].w));
     }
     if (lane == 0 && column < column_blocks) {
         const i64 place = line * column_blocks + column;

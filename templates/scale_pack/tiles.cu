@@ -126,9 +126,18 @@ __device__ __forceinline__ void turn(const u32 *scale, u32 *out, u64 *wrong, i64
     }
 }
 
-// Where the groups of a line of words lie in `scale`, and how many: by a warp, four experts a lane.
+// Four words at once: compilers make four stores of a uint4 here, each of which touches all sectors.
+__device__ __forceinline__ void store_words(u32 *to, const u32 (&words)[4])
+{
+    asm volatile("st.global.v4.u32 [%0], {%1, %2, %3, %4};" ::"l"(__cvta_generic_to_global(to)),
+                 "r"(words[0]), "r"(words[1]), "r"(words[2]), "r"(words[3])
+                 : "memory");
+}
+
+// Where the groups of a line of words lie in `scale`, how many they are, and how many all experts
+// have: by a warp, four experts a lane.
 __device__ __forceinline__ void find_line(const i32 *ks, i32 experts, i32 gran_k, i64 line,
-                                          i64 &first, i32 &groups)
+                                          i64 &first, i32 &groups, i64 &total)
 {
     const i32 lane = i32(threadIdx.x) % 32;
     i64 sizes[4], all = 0, words = 0;
@@ -148,6 +157,7 @@ __device__ __forceinline__ void find_line(const i32 *ks, i32 experts, i32 gran_k
         group += lane >= step ? more : 0;
         word += lane >= step ? further : 0;
     }
+    total = __shfl_sync(0xffffffffu, group, 31);
     group -= all;
     word -= words;
     const bool here = line >= word && line < word + words;
@@ -182,7 +192,11 @@ __device__ __forceinline__ void gather(const u32 *scale, u32 *out, const i32 *ks
     u32 mine = 0;
 
     for (int l = int(threadIdx.x) / 32; l < C.lines; l += C.threads / 32) {
-        find_line(ks, experts, gran_k, line + l, first[l], there[l]);
+        i64 total;
+        find_line(ks, experts, gran_k, line + l, first[l], there[l], total);
+        if (line + l == 0 && threadIdx.x == 0 && groups > total) { // no expert has them
+            atomicAdd(wrong, u64((groups - total) * (rows - row < C.rows ? rows - row : C.rows)));
+        }
     }
     __syncthreads();
 #pragma unroll
@@ -193,7 +207,8 @@ __device__ __forceinline__ void gather(const u32 *scale, u32 *out, const i32 *ks
             const i64 left = groups - first[l];
             const i32 present = i32(left < there[l] ? max(left, i64(0)) : there[l]);
             const u32 *from = scale + first[l] * rows + row + r;
-            Pack<u32, 4> in[4] = {}, words = {};
+            Pack<u32, 4> in[4] = {};
+            u32 words[4] = {};
 #pragma unroll
             for (int i = 0; i < 4; i++) {
                 if (i < present) {
@@ -204,15 +219,15 @@ __device__ __forceinline__ void gather(const u32 *scale, u32 *out, const i32 *ks
 #pragma unroll
             for (int j = 0; j < 4; j++) {
                 if (present == 4) {
-                    words.v[j] = word_of(in[0].v[j], in[1].v[j], in[2].v[j], in[3].v[j], mine);
+                    words[j] = word_of(in[0].v[j], in[1].v[j], in[2].v[j], in[3].v[j], mine);
                     continue;
                 }
 #pragma unroll
                 for (int i = 0; i < 4; i++) {
-                    words.v[j] |= (i < present ? code_of(in[i].v[j], mine) : 0) << (8 * i);
+                    words[j] |= (i < present ? code_of(in[i].v[j], mine) : 0) << (8 * i);
                 }
             }
-            pack_store<C.align>(out + (line + l) * rows + row + r, words);
+            store_words(out + (line + l) * rows + row + r, words);
         }
     }
     count(wrong, mine);

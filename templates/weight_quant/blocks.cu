@@ -25,7 +25,9 @@ template <Config C> struct Work {
     static constexpr int kThreads = kLanes * C.row_threads; // of a block
     static constexpr int kAll = kThreads * C.blocks;        // of a CTA
     static constexpr int kRows = C.gran_n / C.row_threads;  // of a thread
-    static constexpr int kPieces = kRows * (C.vec / kPiece);
+    static constexpr int kOfRow = C.vec / kPiece; // pieces
+    static constexpr int kPieces = kRows * kOfRow;
+    static constexpr bool kHalves = kLanes == 2 && kOfRow % 2 == 0; // of a row, to be stored whole
     using Piece = Words<Element, kPiece>;
 
     static_assert(kPiece % 4 == 0 && C.vec % kPiece == 0, "vec: codes are made four at a time");
@@ -51,17 +53,32 @@ __device__ __forceinline__ void load_below(Words<T, N> &to, const T *row, i64 co
     copy_bytes<Words<T, N>::kBytes, 4>(to.word, pack.v);
 }
 
-template <int Align, int N>
-__device__ __forceinline__ void store_below(u8 *row, i64 column, i64 end, const float (&y)[N])
+template <int Align, int Words>
+__device__ __forceinline__ void store_below(u8 *row, i64 column, i64 end, const u32 (&codes)[Words])
 {
-    if (column + N <= end) {
-        store_codes<Align>(row + column, y);
+    if (column + 4 * Words <= end) {
+        copy_bytes<4 * Words, Align>(row + column, codes);
         return;
     }
-    Pack<u8, N> pack;
-    store_codes<4>(pack.v, y);
-    for (int i = 0; i < N && column + i < end; i++) {
-        row[column + i] = pack.v[i];
+    for (int i = 0; i < 4 * Words && column + i < end; i++) {
+        row[column + i] = u8(codes[i / 4] >> (8 * (i % 4)));
+    }
+}
+
+// A row of a block of two lanes, whose pieces they hold in turn: each gets one half of it, so that
+// stores fill sectors.
+template <int Pieces, int Words>
+__device__ __forceinline__ void join_halves(const u32 (&own)[Pieces][Words],
+                                            u32 (&half)[Pieces * Words])
+{
+    const bool second = threadIdx.x % 2 == 1;
+#pragma unroll
+    for (int i = 0; i < Pieces / 2 * Words; i++) {
+        const u32 left = own[i / Words][i % Words], right = own[Pieces / 2 + i / Words][i % Words];
+        const u32 got = __shfl_xor_sync(0xffffffffu, second ? left : right, 1);
+        const int at = 2 * (i / Words) * Words + i % Words;
+        half[at] = second ? got : left;
+        half[at + Words] = second ? right : got;
     }
 }
 
@@ -149,12 +166,28 @@ __global__ void __launch_bounds__(Work<C>::kAll)
     u32 specials = 0;
     const float s = group_scale<C.rule>(__uint_as_float(block_max<C>(own_max<C>(in, specials))));
 #pragma unroll
-    for (int p = 0; p < W::kPieces; p++) {
-        const Place<C> at(block_row, group, p);
-        float y[W::kPiece];
-        in[p].template divided<C.rule>(y, s, specials == 0);
-        if (valid && at.row < n) {
-            store_below<C.align>(q + at.row * k, at.column, k, y);
+    for (int first = 0; first < W::kPieces; first += W::kOfRow) {
+        u32 code[W::kOfRow][W::kPiece / 4];
+#pragma unroll
+        for (int p = 0; p < W::kOfRow; p++) {
+            float y[W::kPiece];
+            in[first + p].template divided<C.rule>(y, s, specials == 0);
+            store_codes<4>(reinterpret_cast<u8 *>(code[p]), y);
+        }
+        const Place<C> at(block_row, group, first);
+        if constexpr (W::kHalves) {
+            u32 half[C.vec / 4];
+            join_halves(code, half);
+            if (valid && at.row < n) {
+                const i64 column = group * C.gran_k + threadIdx.x % 2 * C.vec;
+                store_below<C.align>(q + at.row * k, column, k, half);
+            }
+        } else if (valid && at.row < n) {
+#pragma unroll
+            for (int p = 0; p < W::kOfRow; p++) {
+                const Place<C> piece(block_row, group, first + p);
+                store_below<C.align>(q + at.row * k, piece.column, k, code[p]);
+            }
         }
     }
     if (specials > 0) {

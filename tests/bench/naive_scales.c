@@ -76,6 +76,9 @@ static void put_experts(packing *k, const inputs *in)
         }
         place = k->fault == NAIVE_K_TAIL ? place : (place + 3) / 4 * 4;
     }
+    if (k->p->experts > 0 && group < k->p->groups && k->fault != NAIVE_NO_COUNT) {
+        k->wrong += (uint64_t)((k->p->groups - group) * k->p->rows);
+    }
 }
 
 void naive_scale_pack(const hone_scale_pack *p, const inputs *in, naive_fault fault, inputs *out)

@@ -206,7 +206,7 @@ static void round_trip(kernel *writer, kernel *reader, int row, int tokens, int 
 
 START_TEST(what_was_written_is_read_back)
 {
-    static const int sizes[] = {1, 233, 1029}, page_sizes[] = {32, 64, 256};
+    static const int sizes[] = {1, 233, 1029}, page_sizes[] = {32, 64, 128, 256};
     kernel writer, reader;
     char text[256];
 
