@@ -301,6 +301,7 @@ int main(void)
 {
     TCase *tests = tcase_create("convert");
 
+    tcase_add_checked_fixture(tests, scene_begin, scene_end);
     tcase_add_loop_test(tests, every_convention_of_names_is_folded, 0, (int)ARRAY_LEN(conventions));
     tcase_add_loop_test(tests, ragged_and_wide_matrices_are_folded, 0, (int)ARRAY_LEN(sizes));
     tcase_add_test(tests, threads_change_neither_bytes_nor_figures);
