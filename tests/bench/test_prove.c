@@ -60,7 +60,7 @@ END_TEST
 #define GEMM_TILE                                                                                  \
     "swap=0 block_m=32 block_n=48 block_k=128 warps_m=2 warps_n=2 warps_k=1 split_k=1 stages=2 "   \
     "promote=128 raster=1 residency=1"
-#define STORED "output_tile<C.align, C.accumulate>(sum, d, stride, row, column, m, n)"
+#define STORED "output_tile<C.align, C.accumulate>(sum, d, stride, row, column, rows, n)"
 #define STORED_WITH(m, n)                                                                          \
     "output_tile<C.align, C.accumulate>(sum, d, stride, row, column, " m ", " n ")"
 /* One token: padded rows, sampled CTAs, and a tail in K. */
@@ -90,8 +90,8 @@ static const struct {
     {"K's tail is not masked", GEMM, "k, n - n0, k}", "k, n - n0, k + 64}", GEMM_TILE},
     {"no barrier before a block is read", GEMM, "__syncthreads(); // this block", "// this block",
      GEMM_TILE},
-    {"the last row is not written", GEMM, STORED, STORED_WITH("m - 1", "n"), GEMM_TILE},
-    {"a column too many is written", GEMM, STORED, STORED_WITH("m", "n + 1"), GEMM_TILE},
+    {"the last row is not written", GEMM, STORED, STORED_WITH("rows - 1", "n"), GEMM_TILE},
+    {"a column too many is written", GEMM, STORED, STORED_WITH("rows", "n + 1"), GEMM_TILE},
     {"one token: K's tail is left out", DECODE, "blocks = ceil_div(k, C.block_k)",
      "blocks = k / C.block_k", NULL},
     {"one token: the scales of B's next rows", DECODE, ".first_row = n0", ".first_row = n0 + 32",
@@ -119,7 +119,7 @@ static const struct {
      "left = right = min(column_scales[j], 1.0f);", GEMM_TILE},
     {"large sum: D is written over", SUM_LARGE, "output_tile<C.align, C.accumulate>",
      "output_tile<C.align, false>", GEMM_TILE},
-    {"large sum: the last row is not written", SUM_LARGE, STORED, STORED_WITH("m - 1", "n"),
+    {"large sum: the last row is not written", SUM_LARGE, STORED, STORED_WITH("rows - 1", "n"),
      GEMM_TILE},
     {"large: only the first CTA writes q", ACT_LARGE, "const bool valid = there && group < groups;",
      "const bool valid = there && group < groups && blockIdx.x + blockIdx.y == 0;", NULL},

@@ -3,7 +3,7 @@
  * W2, combine; against float64.
  *
  * Experts have their models' sizes; weights of those without a token are NaN. HONE_MOE_EP says
- * among how many ranks experts are spread (64; the models' deployments have 8). Activations are
+ * among how many ranks experts are spread (128; the models' deployments have 8). Activations are
  * gathered on the host, by the device's own `source`. */
 #include "core/numfmt.h"
 #include "core/random.h"
@@ -129,7 +129,7 @@ static int64_t local_experts(const model *m)
 {
     const char *asked = getenv("HONE_MOE_EP");
 
-    return m->experts / (asked != NULL ? atoi(asked) : 64);
+    return m->experts / (asked != NULL ? atoi(asked) : 128);
 }
 
 /* topk_ids of the rank whose experts are the model's first: each token's are distinct, others'
@@ -447,9 +447,9 @@ static float *layer_run(const model *m, const char *layout, const weights *w13, 
     return y;
 }
 
-/* Codes between the products may fall on the other side where float64 and the unit's sums differ:
- * seldom, and then by one. */
-#define WITH_CODES    4e-3
+/* The unit's sums are off by some 2e-3 of a row's norm, and codes between the products fall on the
+ * other side where that tips them, by a sixteenth of their value. */
+#define WITH_CODES    7e-3
 #define WITHOUT_CODES 0.06
 
 START_TEST(a_rank_s_experts_sum_to_what_float64_says)
