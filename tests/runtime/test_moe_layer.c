@@ -9,23 +9,15 @@
 #include "core/random.h"
 #include "runtime/serving.h"
 #include "tests/runtime/jit_fixture.h"
+#include "tests/runtime/moe_layer.h"
 #include "tests/runtime/store_fixture.h"
 #include "tests/support/folder.h"
 #include "tests/support/suite.h"
 
 #include <check.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-typedef struct model {
-    const char *name;
-    int64_t hidden, inter, experts, topk;
-    int nibbles, clamped;             /* experts are MXFP4; V4's gates */
-    int32_t group;                    /* of activations' scales */
-    const char *recipe, *codes, *act; /* of the products; of codes between them; of act_quant */
-} model;
 
 static const model models[] = {
     {"deepseek-v3.2", 7168, 2048, 256, 8, 0, 0, 128, "f32-1x128-128x128",
@@ -34,7 +26,6 @@ static const model models[] = {
      "activation=silu_mul_v4,out=e4m3,out_group=32,out_scale=ue8m0", "group=32,scale=ue8m0"},
 };
 
-enum { DRAWN, ONE_HAS_ALL, ONLY_THE_LAST };
 static const struct {
     int model, routing;
     int64_t tokens;
@@ -120,249 +111,6 @@ static void run(const char *text, buffer *b)
     if (workspace.at != 0) {
         release(&workspace, 1);
     }
-}
-
-/* ---- Routing ----------------------------------------------------------------------------------
- */
-
-static int64_t local_experts(const model *m)
-{
-    const char *asked = getenv("HONE_MOE_EP");
-
-    return m->experts / (asked != NULL ? atoi(asked) : 128);
-}
-
-/* topk_ids of the rank whose experts are the model's first: each token's are distinct, others'
- * are -1. The first token has one here. */
-static void route(const model *m, int routing, int64_t tokens, int32_t *ids, float *weight)
-{
-    const int64_t local = local_experts(m);
-    uint64_t seed = 5;
-
-    for (int64_t t = 0; t < tokens; t++) {
-        for (int64_t j = 0; j < m->topk; j++) {
-            int64_t id = (int64_t)random_below(&seed, (uint64_t)m->experts);
-            for (int64_t i = 0; i < j; i++) { /* linear probing: distinct */
-                id = ids[t * m->topk + i] == (int32_t)id ? (id + 1) % m->experts : id;
-                i = ids[t * m->topk + i] == (int32_t)id ? -1 : i;
-            }
-            ids[t * m->topk + j] = (int32_t)id;
-            weight[t * m->topk + j] = (float)(0.1 + 0.4 * random_unit(&seed));
-        }
-    }
-    for (int64_t i = 0; i < tokens * m->topk; i++) {
-        const bool first = i % m->topk == 0;
-        ids[i] = routing == ONE_HAS_ALL     ? (first ? 1 : -1)
-                 : routing == ONLY_THE_LAST ? (first ? (int32_t)local - 1 : -1)
-                 : ids[i] < local           ? ids[i]
-                                            : -1;
-    }
-    if (routing == DRAWN) {
-        ids[0] = 0;
-        for (int64_t j = 1; j < m->topk; j++) {
-            ids[j] = ids[j] == 0 ? -1 : ids[j];
-        }
-    }
-}
-
-/* ---- Weights ----------------------------------------------------------------------------------
- */
-
-/* The experts' matrices [n, k] with scales in row layout. */
-typedef struct weights {
-    int64_t n, k;
-    uint64_t matrix, scales; /* bytes of an expert */
-    uint8_t *codes, *scale;
-} weights;
-
-static weights weights_make(const model *m, int64_t n, int64_t k, const bool *used, uint64_t seed)
-{
-    const int64_t experts = local_experts(m);
-    weights w = {.n = n,
-                 .k = k,
-                 .matrix = (uint64_t)(m->nibbles ? n * k / 2 : n * k),
-                 .scales = (uint64_t)(m->nibbles ? n * (k / 32) : n / 128 * (k / 128) * 4)};
-    /* sums of k products of numbers around 1 are around 1 */
-    const int middle = -(int)lrint(log2(sqrt((double)k))) - (m->nibbles ? 1 : -1);
-
-    w.codes = malloc((size_t)experts * w.matrix);
-    w.scale = malloc((size_t)experts * w.scales);
-    ck_assert(w.codes != NULL && w.scale != NULL);
-    memset(w.codes, 0xff, (size_t)experts * w.matrix);
-    memset(w.scale, 0xff, (size_t)experts * w.scales);
-    for (int64_t x = 0; x < experts; x++) {
-        uint8_t *codes = w.codes + (uint64_t)x * w.matrix,
-                *scale = w.scale + (uint64_t)x * w.scales;
-        for (uint64_t i = 0; used[x] && i < w.matrix; i += 8) {
-            uint64_t eight = random_next(&seed);
-            eight &= m->nibbles ? ~UINT64_C(0) : UINT64_C(0xbfbfbfbfbfbfbfbf); /* below 2 */
-            memcpy(codes + i, &eight, 8);
-        }
-        for (uint64_t i = 0; used[x] && i < w.scales; i += m->nibbles ? 1 : 4) {
-            const int exponent = middle + (int)random_below(&seed, 3) - 1;
-            const float value = ldexpf(m->nibbles ? 1.0f : 1.25f, exponent);
-            if (m->nibbles) {
-                scale[i] = (uint8_t)(127 + exponent);
-            } else {
-                memcpy(scale + i, &value, 4);
-            }
-        }
-    }
-    return w;
-}
-
-/* A row of an expert's matrix, dequantised. */
-static void weights_row(const model *m, const weights *w, int64_t expert, int64_t row, float *out)
-{
-    const uint8_t *codes = w->codes + (uint64_t)expert * w->matrix;
-    const uint8_t *scale = w->scale + (uint64_t)expert * w->scales;
-
-    for (int64_t i = 0; i < w->k; i++) {
-        const uint8_t pair = m->nibbles ? codes[(row * w->k + i) / 2] : 0;
-        float s;
-        if (m->nibbles) {
-            s = numfmt_ue8m0_decode(scale[row * (w->k / 32) + i / 32]);
-            out[i] = s * numfmt_e2m1_decode(i % 2 == 0 ? pair & 15 : pair >> 4);
-        } else {
-            memcpy(&s, scale + (row / 128 * (w->k / 128) + i / 128) * 4, 4);
-            out[i] = s * numfmt_e4m3_decode(codes[row * w->k + i]);
-        }
-    }
-}
-
-/* ---- Reference --------------------------------------------------------------------------------
- */
-
-/* What an entry holds on its way: the token's activations, what lies between the products, sums. */
-typedef struct row {
-    int64_t entry;
-    double *x, *h, *y;
-} row;
-
-static double gate(const model *m, double g, double u)
-{
-    if (m->clamped) {
-        g = fmin(g, 10.0);
-        u = fmax(fmin(u, 10.0), -10.0);
-    }
-    return g / (1.0 + exp(-g)) * u;
-}
-
-/* As the chain does in between, by core's quantiser. */
-static void quantise(const model *m, double *x, int64_t len)
-{
-    const hone_scale_rule rule = m->nibbles ? HONE_RULE_POW2_AMAX : HONE_RULE_RAW_AMAX;
-    float group[128];
-    uint8_t codes[128];
-
-    for (int64_t i = 0; i < len; i += m->group) {
-        for (int32_t j = 0; j < m->group; j++) {
-            group[j] = (float)x[i + j];
-        }
-        const double s =
-            (double)numfmt_quantise(group, (size_t)m->group, rule, HONE_DTYPE_E4M3, codes, NULL);
-        for (int32_t j = 0; j < m->group; j++) {
-            x[i + j] = s * (double)numfmt_e4m3_decode(codes[j]);
-        }
-    }
-}
-
-static double dot(const float *w, const double *x, int64_t len)
-{
-    double sum[8] = {0};
-
-    for (int64_t i = 0; i < len; i += 8) { /* lengths are multiples of 8 */
-        for (int j = 0; j < 8; j++) {
-            sum[j] += (double)w[i + j] * x[i + j];
-        }
-    }
-    return sum[0] + sum[1] + sum[2] + sum[3] + sum[4] + sum[5] + sum[6] + sum[7];
-}
-
-/* The rows of one expert through both products. Each row of weights is dequantised once. */
-static void expert_rows(const model *m, const weights *w13, const weights *w2, int64_t expert,
-                        row *rows, size_t len, bool quantised)
-{
-    float *line[2];
-
-    for (int i = 0; i < 2; i++) {
-        line[i] = malloc((size_t)(m->hidden > m->inter ? m->hidden : m->inter) * sizeof(float));
-        ck_assert_ptr_nonnull(line[i]);
-    }
-    for (size_t r = 0; quantised && r < len; r++) {
-        quantise(m, rows[r].x, m->hidden);
-    }
-    for (int64_t c = 0; c < m->inter; c++) {
-        weights_row(m, w13, expert, c, line[0]);
-        weights_row(m, w13, expert, m->inter + c, line[1]);
-        for (size_t r = 0; r < len; r++) {
-            rows[r].h[c] =
-                gate(m, dot(line[0], rows[r].x, m->hidden), dot(line[1], rows[r].x, m->hidden));
-        }
-    }
-    for (size_t r = 0; quantised && r < len; r++) {
-        quantise(m, rows[r].h, m->inter);
-    }
-    for (int64_t c = 0; c < m->hidden; c++) {
-        weights_row(m, w2, expert, c, line[0]);
-        for (size_t r = 0; r < len; r++) {
-            rows[r].y[c] = dot(line[0], rows[r].h, m->inter);
-        }
-    }
-    free(line[0]);
-    free(line[1]);
-}
-
-/* y [tokens, hidden] in float64, with codes between the products or without. */
-static double *layer_reference(const model *m, const weights *w13, const weights *w2,
-                               const int32_t *ids, const float *weight, const uint16_t *x,
-                               int64_t tokens, bool quantised)
-{
-    double *y = calloc((size_t)(tokens * m->hidden), sizeof *y);
-    row *rows = calloc((size_t)(tokens * m->topk), sizeof *rows);
-
-    ck_assert(y != NULL && rows != NULL);
-    for (int64_t expert = 0; expert < local_experts(m); expert++) {
-        size_t len = 0;
-        for (int64_t i = 0; i < tokens * m->topk; i++) {
-            if (ids[i] != expert) {
-                continue;
-            }
-            row *r = &rows[len++];
-            *r = (row){i, malloc((size_t)m->hidden * 8), malloc((size_t)m->inter * 8),
-                       malloc((size_t)m->hidden * 8)};
-            ck_assert(r->x != NULL && r->h != NULL && r->y != NULL);
-            for (int64_t c = 0; c < m->hidden; c++) {
-                r->x[c] = (double)numfmt_bf16_decode(x[i / m->topk * m->hidden + c]);
-            }
-        }
-        if (len > 0) {
-            expert_rows(m, w13, w2, expert, rows, len, quantised);
-        }
-        for (size_t r = 0; r < len; r++) {
-            for (int64_t c = 0; c < m->hidden; c++) {
-                y[rows[r].entry / m->topk * m->hidden + c] +=
-                    (double)weight[rows[r].entry] * rows[r].y[c];
-            }
-            free(rows[r].x);
-            free(rows[r].h);
-            free(rows[r].y);
-        }
-    }
-    free(rows);
-    return y;
-}
-
-static double relative_error(const float *got, const double *exact, int64_t len)
-{
-    double off = 0, norm = 0;
-
-    for (int64_t i = 0; i < len; i++) {
-        off += ((double)got[i] - exact[i]) * ((double)got[i] - exact[i]);
-        norm += exact[i] * exact[i];
-    }
-    ck_assert_double_gt(norm, 0);
-    return sqrt(off / norm);
 }
 
 /* ---- The chain --------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ endforeach()
 hone_test(runtime kept LINK hone_bench SOURCES runtime/jit_fixture.c runtime/store_fixture.c LABELS unit threads)
 hone_test(runtime folded LINK hone_bench SOURCES core/fold_data.c runtime/jit_fixture.c runtime/store_fixture.c TIMEOUT 300)
 # The experts of a rank, end to end; with every expert of the models' deployments under the slow label.
-hone_test(runtime moe_layer LABELS unit release-only LINK hone_bench SOURCES runtime/jit_fixture.c runtime/store_fixture.c TIMEOUT 600)
+hone_test(runtime moe_layer LABELS unit release-only LINK hone_bench SOURCES runtime/moe_layer.c runtime/jit_fixture.c runtime/store_fixture.c TIMEOUT 600)
 hone_run(runtime moe_layer_whole test_runtime_moe_layer LABELS slow TIMEOUT 3600 SET HONE_MOE_EP=8)
 hone_test(runtime threads LINK hone_runtime SOURCES runtime/jit_fixture.c runtime/store_fixture.c LABELS unit threads)
 
