@@ -158,7 +158,8 @@ static const struct {
      "s.from = s.begin_of(s.member) + (s.member == 3);"},
     {"the other CTA's sums of a pair", SHARES_2, "(schedule.member - who) * T::kCluster",
      "(schedule.member - who)"},
-    {"a turned tile's row bound", TURNED, "if (r < n && row_kept(rows, c))", "if (row_kept(rows, r) && c < n)"},
+    {"a turned tile's row bound", TURNED, "if (r < n && row_kept(rows, c))",
+     "if (row_kept(rows, r) && c < n)"},
     {"the last tile is left out", SPREAD_2, ".tiles = tiles_m * tiles_n * batch,",
      ".tiles = tiles_m * tiles_n * batch - 1,"},
     {"the last tile is left out", SPREAD_1, ".tiles = tiles_m * tiles_n * batch,",
@@ -176,8 +177,8 @@ static const struct {
      "            if (!(" THIRD ")) out.all("},
     {"a third tile is put where the second is", SPREAD_1, "const Work w = schedule.at(i);",
      "const Work w = schedule.at(" THIRD " ? i - schedule.step() : i);"},
-    {"a third tile has the second's scales", SPREAD_1, "w.batch, kRows ? w.row",
-     "w.batch, kRows ? schedule.at(" THIRD " ? i - schedule.step() : i).row"},
+    {"a third tile has the second's scales", SPREAD_1, "kRows ? w.row : w.column",
+     "kRows ? schedule.at(" THIRD " ? i - schedule.step() : i).row : w.column"},
     {"staged sums are overwritten while they are read", SPREAD_1, "bulk_wait_read();", ";"},
 };
 
