@@ -65,12 +65,6 @@ static const struct {
 };
 enum { CONTIGUOUS = 0, MASKED = 6, PSUM = 11, TIGHT = 12, SAMPLED = 25 };
 
-/* Whether a row of a table is left to the long run, which takes every one. */
-static bool is_left_out(int row, int step)
-{
-    return row % step != 0 && getenv("HONE_PROVE_ALL") == NULL;
-}
-
 START_TEST(a_config_is_proved)
 {
     prove_fixture f;
@@ -78,7 +72,7 @@ START_TEST(a_config_is_proved)
     bool legal = false;
     char why[160] = "";
 
-    if (is_left_out(_i, 3)) {
+    if (prove_fixture_leaves(_i, 3)) {
         return;
     }
     prove_fixture_open(&f, "emu:h20", right[_i].problem, TEMPLATE, right[_i].config, NULL, NULL);
@@ -141,7 +135,7 @@ START_TEST(a_mutant_is_refused)
     prove_fixture f;
     prove_result r;
 
-    if (is_left_out(_i, 2)) {
+    if (prove_fixture_leaves(_i, 2)) {
         return;
     }
     prove_fixture_open(&f, "emu:h20", right[mutants[_i].row].problem, TEMPLATE,

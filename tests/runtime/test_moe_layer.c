@@ -3,8 +3,8 @@
  * W2, combine; against float64.
  *
  * Experts have their models' sizes; weights of those without a token are NaN. HONE_MOE_EP says
- * among how many ranks experts are spread (128; the models' deployments have 8). Activations are
- * gathered on the host, by the device's own `source`. */
+ * among how many ranks experts are spread (128; the models' deployments have 8), and takes all
+ * cases. Activations are gathered on the host, by the device's own `source`. */
 #include "core/numfmt.h"
 #include "core/random.h"
 #include "runtime/serving.h"
@@ -26,15 +26,17 @@ static const model models[] = {
      "activation=silu_mul_v4,out=e4m3,out_group=32,out_scale=ue8m0", "group=32,scale=ue8m0"},
 };
 
+/* The long run takes all, others those that are `always` taken. */
 static const struct {
     int model, routing;
     int64_t tokens;
     const char *layout;
+    bool always;
 } cases[] = {
-    {0, DRAWN, 1, "contiguous"},       {0, DRAWN, 64, "masked"},
-    {0, ONE_HAS_ALL, 8, "psum"},       {0, ONLY_THE_LAST, 8, "contiguous"},
-    {1, DRAWN, 1, "masked"},           {1, DRAWN, 64, "psum"},
-    {1, ONE_HAS_ALL, 8, "contiguous"}, {1, ONLY_THE_LAST, 8, "masked"},
+    {0, DRAWN, 1, "contiguous", false},   {0, DRAWN, 64, "masked", true},
+    {0, ONE_HAS_ALL, 8, "psum", true},    {0, ONLY_THE_LAST, 8, "contiguous", false},
+    {1, DRAWN, 1, "masked", true},        {1, DRAWN, 64, "psum", false},
+    {1, ONE_HAS_ALL, 8, "masked", false}, {1, ONLY_THE_LAST, 8, "contiguous", true},
 };
 
 static char folder[FOLDER_BYTES], store_file[1024], cache_path[1024];
@@ -202,6 +204,9 @@ static float *layer_run(const model *m, const char *layout, const weights *w13, 
 
 START_TEST(a_rank_s_experts_sum_to_what_float64_says)
 {
+    if (!cases[_i].always && getenv("HONE_MOE_EP") == NULL) {
+        return;
+    }
     const model *m = &models[cases[_i].model];
     const int64_t tokens = cases[_i].tokens, experts = local_experts(m);
     int32_t *ids = calloc((size_t)(tokens * m->topk), sizeof *ids);
