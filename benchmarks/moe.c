@@ -153,7 +153,7 @@ static void look_at_device(const templates *t, const char *slug, bool table, jso
 {
     summary s = {0};
     hone_error error;
-    char name[256];
+    char name[512];
     gpu g;
 
     must(gpu_find(slug, &g, &error), &error);
