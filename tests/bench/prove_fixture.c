@@ -113,9 +113,24 @@ void prove_fixture_open(prove_fixture *f, const char *spec, const char *text, co
                   error.message);
 }
 
-bool prove_fixture_leaves(int row, int step)
+bool prove_fixture_leaves(int row, int step, const char *template, const char *old)
 {
-    return row % step != 0 && getenv("HONE_PROVE_ALL") == NULL;
+    template_source source;
+    hone_error error = {0};
+    bool stands = old == NULL;
+
+    if (row % step == 0 || getenv("HONE_PROVE_ALL") != NULL) {
+        return false;
+    }
+    const manifest *m = templates_find(all, template);
+    ck_assert_ptr_nonnull(m);
+    ck_assert_int_eq(templates_source(all, m, &source, &error), HONE_OK);
+    stands = stands || strstr(source.source, old) != NULL;
+    for (size_t i = 0; !stands && i < source.headers_len; i++) {
+        stands = strstr(source.headers[i], old) != NULL;
+    }
+    ck_assert_msg(stands, "the template no longer says '%s'", old);
+    return true;
 }
 
 void prove_fixture_close(prove_fixture *f)

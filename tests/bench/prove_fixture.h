@@ -30,8 +30,9 @@ jit *prove_fixture_compiler(void);
 void prove_fixture_open(prove_fixture *f, const char *spec, const char *text, const char *template,
                         const char *pinned, const char *old, const char *new);
 /* Whether a row of a suite's table is left to its long run (HONE_PROVE_ALL), which takes every one:
- * else every `step`-th is taken. */
-bool prove_fixture_leaves(int row, int step);
+ * else every `step`-th is taken. A mutant's `old` (NULL: none) must stand in the template all the
+ * same. */
+bool prove_fixture_leaves(int row, int step, const char *template, const char *old);
 void prove_fixture_run(prove_fixture *f, prove_result *out);
 void prove_fixture_close(prove_fixture *f);
 

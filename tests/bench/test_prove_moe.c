@@ -183,7 +183,7 @@ START_TEST(a_mutant_is_refused)
     prove_result r;
     const int row = mutants[_i].row;
 
-    if (prove_fixture_leaves(_i, 2)) {
+    if (prove_fixture_leaves(_i, 2, right[row].template, mutants[_i].old)) {
         return;
     }
     prove_fixture_open(&f, "emu:h20", right[row].problem, right[row].template, right[row].config,

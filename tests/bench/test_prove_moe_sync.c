@@ -72,7 +72,7 @@ START_TEST(a_config_is_proved)
     bool legal = false;
     char why[160] = "";
 
-    if (prove_fixture_leaves(_i, 3)) {
+    if (prove_fixture_leaves(_i, 3, TEMPLATE, NULL)) {
         return;
     }
     prove_fixture_open(&f, "emu:h20", right[_i].problem, TEMPLATE, right[_i].config, NULL, NULL);
@@ -135,7 +135,7 @@ START_TEST(a_mutant_is_refused)
     prove_fixture f;
     prove_result r;
 
-    if (prove_fixture_leaves(_i, 2)) {
+    if (prove_fixture_leaves(_i, 2, TEMPLATE, mutants[_i].old)) {
         return;
     }
     prove_fixture_open(&f, "emu:h20", right[mutants[_i].row].problem, TEMPLATE,

@@ -8,11 +8,11 @@ hone_test(templates expert_k LINK hone_emulator hone_core ${CMAKE_DL_LIBS} SOURC
 
 # Kernels: one config of each row here, many under the slow label.
 hone_test(templates kernels LINK hone_runtime SOURCES templates/kernels.c TIMEOUT 300)
-hone_test(templates mutants LINK hone_runtime SOURCES templates/kernels.c templates/mutants.c TIMEOUT 300)
+hone_test(templates mutants LABELS unit release-only LINK hone_runtime SOURCES templates/kernels.c templates/mutants.c TIMEOUT 300)
 hone_run(templates kernels_wide test_templates_kernels LABELS slow TIMEOUT 3600 SET HONE_KERNEL_DRAWS=32)
 
 # Proof on emulated GPUs: one config of each row here, many under the slow label.
-hone_test(templates proof LINK hone_bench SOURCES templates/kernels.c templates/mutants.c templates/proof.c TIMEOUT 600)
+hone_test(templates proof LABELS unit release-only LINK hone_bench SOURCES templates/kernels.c templates/mutants.c templates/proof.c TIMEOUT 600)
 add_dependencies(test_templates_proof hone_emu)
 hone_test(templates block_scale LABELS unit release-only LINK hone_bench SOURCES templates/kernels.c templates/proof.c TIMEOUT 600)
 add_dependencies(test_templates_block_scale hone_emu hone-worker)
@@ -25,7 +25,7 @@ hone_test(templates routes LINK hone_bench SOURCES templates/kernels.c templates
 add_dependencies(test_templates_routes hone_emu hone-worker)
 hone_run(templates routes_many test_templates_routes LABELS slow TIMEOUT 3600 SET HONE_ROUTES=10000)
 # KV caches written and read back.
-hone_test(templates records LINK hone_bench SOURCES templates/kernels.c templates/proof.c TIMEOUT 600)
+hone_test(templates records LABELS unit release-only LINK hone_bench SOURCES templates/kernels.c templates/proof.c TIMEOUT 600)
 add_dependencies(test_templates_records hone_emu hone-worker)
 hone_run(templates proof_wide test_templates_proof LABELS slow TIMEOUT 7200 SET HONE_PROOF_DRAWS=32)
 
