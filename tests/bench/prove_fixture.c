@@ -149,6 +149,30 @@ void prove_fixture_run(prove_fixture *f, prove_result *out)
                   error.message);
 }
 
+void prove_fixture_hold(const char *text, const char *template, const char *pinned)
+{
+    prove_fixture f;
+    prove_result r;
+
+    prove_fixture_open(&f, "emu:h20", text, template, pinned, NULL, NULL);
+    prove_fixture_run(&f, &r);
+    ck_assert_msg(r.outcome == STORE_OK, "%s %s: %s", text, pinned, r.reason);
+    ck_assert_double_le(r.verify.max_err_ratio, 1.0);
+    prove_fixture_close(&f);
+}
+
+void prove_fixture_refuse(const prove_mutant *mutant, const char *text, const char *template,
+                          const char *pinned)
+{
+    prove_fixture f;
+    prove_result r;
+
+    prove_fixture_open(&f, "emu:h20", text, template, pinned, mutant->old, mutant->new);
+    prove_fixture_run(&f, &r);
+    ck_assert_msg(r.outcome != STORE_OK, "passed: %s", mutant->what);
+    prove_fixture_close(&f);
+}
+
 static void use_build(const char *variable, const char *file)
 {
     const char *build = getenv("HONE_BINARY_DIR");

@@ -36,4 +36,16 @@ bool prove_fixture_leaves(int row, int step, const char *template, const char *o
 void prove_fixture_run(prove_fixture *f, prove_result *out);
 void prove_fixture_close(prove_fixture *f);
 
+/* A fault seeded into a template: `old` gives way to `new`. */
+typedef struct prove_mutant {
+    const char *what;
+    int row; /* of the suite's configs */
+    const char *old, *new;
+} prove_mutant;
+
+/* On emu:h20: the pinned config is proved; a mutant of it is refused. */
+void prove_fixture_hold(const char *text, const char *template, const char *pinned);
+void prove_fixture_refuse(const prove_mutant *mutant, const char *text, const char *template,
+                          const char *pinned);
+
 #endif

@@ -101,11 +101,7 @@ START_TEST(ada_and_rtx_blackwell_have_it_too)
 }
 END_TEST
 
-static const struct {
-    const char *what;
-    int row;
-    const char *old, *new;
-} mutants[] = {
+static const prove_mutant mutants[] = {
     {"the next expert's weights", MASKED, "(i64(block.expert) * o.n",
      "(i64(block.expert + 1) % 8 * o.n"},
     {"the next expert's scales of weights", PSUM, "block.expert * o.b_scale_expert",
@@ -132,17 +128,11 @@ static const struct {
 
 START_TEST(a_mutant_is_refused)
 {
-    prove_fixture f;
-    prove_result r;
+    const int row = mutants[_i].row;
 
-    if (prove_fixture_leaves(_i, 2, TEMPLATE, mutants[_i].old)) {
-        return;
+    if (!prove_fixture_leaves(_i, 2, TEMPLATE, mutants[_i].old)) {
+        prove_fixture_refuse(&mutants[_i], right[row].problem, TEMPLATE, right[row].config);
     }
-    prove_fixture_open(&f, "emu:h20", right[mutants[_i].row].problem, TEMPLATE,
-                       right[mutants[_i].row].config, mutants[_i].old, mutants[_i].new);
-    prove_fixture_run(&f, &r);
-    ck_assert_msg(r.outcome != STORE_OK, "passed: %s", mutants[_i].what);
-    prove_fixture_close(&f);
 }
 END_TEST
 
