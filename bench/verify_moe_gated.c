@@ -72,6 +72,22 @@ static float scale_got(const verify_moe *g, int64_t batch, int64_t row, int64_t 
     return scale;
 }
 
+/* What fills a packed row's last word is 1.0, as act_quant writes it. */
+static void compare_padding(const verify_moe *g, const int64_t at[3], verify_result *out)
+{
+    const int64_t groups = g->columns / g->p->out_group;
+
+    for (int64_t pad = groups; pad % 4 != 0; pad++) {
+        const uint8_t *code = g->request->after[D_SCALE] + scale_place(g, at[0], at[1], pad);
+        if (*code != 127) {
+            verify_fail(out,
+                        "d_scale[%" PRId64 ",%" PRId64 ",%" PRId64
+                        "] fills the row's last word: got 0x%02x, not 1.0",
+                        at[0], at[1], pad, *code);
+        }
+    }
+}
+
 /* One group of a row of the tile: `i` is its first element there, `at` in D. */
 static void compare_group(verify_moe *g, int64_t i, const int64_t at[3], verify_result *out)
 {
@@ -90,6 +106,9 @@ static void compare_group(verify_moe *g, int64_t i, const int64_t at[3], verify_
                     "d_scale[%" PRId64 ",%" PRId64 ",%" PRId64
                     "]: got %.9g, of an amax from %.9g to %.9g",
                     at[0], at[1], group, (double)scale, values.amax_low, values.amax_high);
+    }
+    if (g->p->out_scale_layout == HONE_SCALES_PACKED && group + 1 == g->columns / g->p->out_group) {
+        compare_padding(g, at, out);
     }
     for (int32_t c = 0; c < g->p->out_group && out->passed; c++) {
         const double got = (double)numfmt_e4m3_decode(codes[c]) * (double)scale;

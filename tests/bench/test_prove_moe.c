@@ -91,6 +91,10 @@ static const struct {
      FP4_GATED,
      "fold=1 block_m=24 block_n=256 row_groups=2 chunks=1 sets=1 stages=4 pair=0 raster=8 "
      "residency=1"},
+    /* ten groups of D: a row's last word has two of padding */
+    {"moe_gemm:n=640,k=512,experts=5,tokens=96,topk=3,activation=silu_mul_v4,group_layout=psum,row_"
+     "align=8,recipe=ue8m0-1x32-32x32" CODES "32,out_scale=ue8m0,out_scale_layout=packed",
+     GATED(40, 1, 16, 128, 1, 1, 1, 2, 4, 0)},
 };
 
 START_TEST(a_config_is_proved)
@@ -111,7 +115,8 @@ enum {
     TURNED_CODES = 18,
     CODES_32,
     CODES_128,
-    TURNED_128
+    TURNED_128,
+    PADDED = 25
 };
 static const prove_mutant mutants[] = {
     {"the first expert's weights", LABELS, "w.expert = block.expert,", "w.expert = 0,"},
@@ -162,6 +167,8 @@ static const prove_mutant mutants[] = {
     {"a lane's amax for a group's", CODES_128, "group_amax<4>(x, own)", "group_amax<1>(x, own)"},
     {"a group's scale beside its place", CODES_128, "store_scale_of(w, r, c / C.out_group, s)",
      "store_scale_of(w, r, c / C.out_group ^ 1, s)"},
+    {"what fills a row's last word is left as it was", PADDED, "pad % 4 != 0; pad++",
+     "false; pad++"},
 };
 
 START_TEST(a_mutant_is_refused)
