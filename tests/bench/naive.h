@@ -30,6 +30,7 @@ typedef enum naive_fault {
     NAIVE_NEXT_WEIGHTS,  /* rows of one expert by the next one's weights */
     NAIVE_SPILL,         /* tiles of four rows go on past an expert's last row, with its weights */
     NAIVE_FIRST_ROW,     /* an expert's first row is not written */
+    NAIVE_NO_FILL,       /* the rest of a packed row's last word of scales is not written */
 } naive_fault;
 
 /* Run the op of `problem` on `in`, whose outputs `out` (a copy by inputs_copy_outputs) receives.

@@ -105,6 +105,15 @@ static float gated(const hone_moe_gemm *p, naive_fault fault, double gate, doubl
     return (float)(gate / (1.0 + exp(-gate)) * up);
 }
 
+/* What is left of a packed row's last word is 1.0. */
+static void fill_word(const hone_moe_gemm *p, int64_t row, int64_t groups, uint8_t *scales)
+{
+    for (int64_t pad = groups; p->out_scale_layout == HONE_SCALES_PACKED && pad % 4 != 0; pad++) {
+        naive_scale_write(scales, p->out_scale,
+                          naive_scale_place(HONE_SCALES_PACKED, p->m, groups, row, pad), 1.0f);
+    }
+}
+
 /* A row of D for `expert`, columns from `first` to `stop`, into images at `row`. */
 static void write_row(const hone_moe_gemm *p, const inputs *in, naive_fault fault, int64_t batch,
                       int64_t row, int64_t expert, const naive_tile *t, inputs *out)
@@ -137,6 +146,9 @@ static void write_row(const hone_moe_gemm *p, const inputs *in, naive_fault faul
             naive_scale_write(out->image[6] + batch * matrix, p->out_scale,
                               naive_scale_place(p->out_scale_layout, p->m, groups, row, group),
                               scale);
+            if (group == groups - 1 && fault != NAIVE_NO_FILL) {
+                fill_word(p, row, groups, out->image[6] + batch * matrix);
+            }
         }
     }
 }

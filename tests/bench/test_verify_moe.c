@@ -80,6 +80,9 @@ static const verify_case wrong[] = {
      "activation=silu_mul,out_scale=ue8m0,out_group=32" FP8,
      INPUTS_NORMAL, NAIVE_FLOOR, "d_scale"},
     {"moe_gemm:tokens=9,topk=3,experts=6,n=128,k=160,group_layout=psum,row_align=8,out=e4m3,"
+     "activation=silu_mul,out_scale=ue8m0,out_group=32" FP8,
+     INPUTS_NORMAL, NAIVE_NO_FILL, "fills the row's last word"},
+    {"moe_gemm:tokens=9,topk=3,experts=6,n=128,k=160,group_layout=psum,row_align=8,out=e4m3,"
      "activation=silu_mul,out_group=32" FP8,
      INPUTS_NORMAL, NAIVE_SPILL, "no expert's row and was written"},
 };
