@@ -233,6 +233,25 @@ static void damage(char *text, size_t len, uint64_t *state)
 
 #define SEED(statements) HEAD statements "\nEND:\nret;\n}\n"
 
+/* Two CTAs that copy boxes for one another: clusters, mbarriers and tensor maps, damaged. */
+static const char pair[] =
+    ".version 8.8\n.target sm_90a\n.address_size 64\n"
+    ".visible .entry k(.param .u64 data, .param .align 64 .b8 m1[128], .param .align 64 .b8 "
+    "m2[128])\n.reqnctapercluster 2, 1, 1\n{\n"
+    ".reg .pred %p<3>; .reg .b16 %h<2>; .reg .b32 %r<9>; .reg .b64 %x<9>;\n"
+    ".shared .align 1024 .b8 s[4096];\nmov.b64 %x1, m1; cvta.param.u64 %x1, %x1;\n"
+    "mov.u32 %r0, %tid.x; mov.u32 %r1, 0; mov.b16 %h1, 3; setp.eq.u32 %p0, %r0, 0;\n"
+    "@%p0 mbarrier.init.shared::cta.b64 [s], 1; @%p0 fence.mbarrier_init.release.cluster;\n"
+    "barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;\n"
+    "@%p0 mbarrier.arrive.expect_tx.shared::cta.b64 _, [s], 32;\nmov.u32 %r2, %cluster_ctarank;\n"
+    "@!%p0 bra WAIT; setp.eq.u32 %p1, %r2, 0;\n"
+    "@%p1 cp.async.bulk.tensor.1d.shared::cluster.global.tile.mbarrier::complete_tx::bytes"
+    ".multicast::cluster [s+1024], [%x1, {%r1}], [s], %h1;\nWAIT:\n"
+    "mbarrier.try_wait.parity.shared::cta.b64 %p2, [s], 0; @!%p2 bra WAIT;\n"
+    "mov.u32 %r3, s; xor.b32 %r4, %r2, 1; mapa.shared::cluster.u32 %r5, %r3, %r4;\n"
+    "ld.shared::cluster.u32 %r6, [%r5+1024];\n"
+    "barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;\nret;\n}\n";
+
 /* The same target as the fuzzer's, without it: loads, then runs what still loads for a while. */
 START_TEST(damaged_text_never_crashes_or_hangs)
 {
@@ -251,6 +270,7 @@ START_TEST(damaged_text_never_crashes_or_hangs)
              "mbarrier.try_wait.shared::cta.b64 %p0, [s], %x1; @!%p0 bra WAIT;\n"
              "cp.async.cg.shared.global [s+64], [%x0], 16; cp.async.wait_all; bar.sync 0;\n"
              "ld.shared.u32 %r1, [s+64]; st.global.u32 [%x0+64], %r1;"),
+        pair,
     };
     char text[4096];
     uint64_t state = 12345 + (uint64_t)_i;

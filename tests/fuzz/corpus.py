@@ -2,7 +2,8 @@
 """Seeds for the fuzzers: corpus.py DIRECTORY.
 
 Writes DIRECTORY/ptx: the PTX that NVRTC makes of small kernels (where NVRTC is found), and one small
-kernel for each row of the handlers' tables; and DIRECTORY/ptx.dict: words of the language.
+kernel for each row of the handlers' tables; kernels of clusters, mbarriers and tensor maps, by hand
+and from tests/emulator/hopper; and DIRECTORY/ptx.dict: words of the language.
 """
 import ctypes
 import pathlib
@@ -68,6 +69,104 @@ STATEMENTS = [
 ]
 
 
+# A pair of CTAs, and maps of ranks 1 to 5 (ptx_target.c makes them).
+PAIR = """.version 8.8
+.target sm_90a
+.address_size 64
+.visible .entry k(.param .u64 data, .param .u32 n, .param .align 64 .b8 m1[128], .param .align 64 .b8 m2[128],
+.param .align 64 .b8 m3[128], .param .align 64 .b8 m4[128], .param .align 64 .b8 m5[128])
+.reqnctapercluster 2, 1, 1 .reqntid 128, 1, 1
+{
+.reg .pred %p<9>; .reg .b16 %h<9>; .reg .b32 %r<40>; .reg .b64 %x<30>; .shared .align 1024 .b8 s[4096];
+ld.param.u64 %x0, [data]; mov.u32 %r0, %tid.x; mov.u32 %r30, s; mov.u32 %r20, 0; mov.u32 %r21, %cluster_ctarank;
+mov.b64 %x1, m1; mov.b64 %x2, m2; mov.b64 %x3, m3; mov.b64 %x4, m4; mov.b64 %x5, m5; mov.b16 %h1, 3;
+cvta.param.u64 %x1, %x1; cvta.param.u64 %x2, %x2; cvta.param.u64 %x3, %x3; cvta.param.u64 %x4, %x4; cvta.param.u64 %x5, %x5;
+mov.u32 %r1, 1; mov.u64 %x9, 64;
+setp.eq.u32 %p0, %r0, 0; setp.eq.u32 %p2, %r21, 0; xor.b32 %r22, %r21, 1; mapa.shared::cluster.u32 %r23, %r30, %r22;
+@%p0 mbarrier.init.shared::cta.b64 [s], 1; @%p0 mbarrier.init.shared::cta.b64 [s+8], 1;
+@%p0 fence.mbarrier_init.release.cluster;
+barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;
+"""
+TAIL = """
+barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;
+ret;
+}
+"""
+WAIT = "W: mbarrier.try_wait.parity.shared::cta.b64 %p1, [s], 0; @!%p1 bra W;"
+LANDED = ".mbarrier::complete_tx::bytes"
+# What maps of each rank move: a box of 8 floats, 2 in the dimensions above it (1 in the fifth).
+BOX_BYTES = [32, 64, 128, 256, 256]
+
+
+def expect(bytes_):
+    return "@%%p0 mbarrier.arrive.expect_tx.shared::cta.b64 _, [s], %d;\n" % bytes_
+
+
+def place(rank, first="%r20"):
+    return "{%s}" % ", ".join([first] + ["%r20"] * (rank - 1))
+
+
+PAIRS = [
+    expect(BOX_BYTES[rank - 1])
+    + "@%%p0 cp.async.bulk.tensor.%dd.shared::cluster.global.tile%s [s+1024], [%%x%d, %s], [s];\n%s"
+    % (rank, LANDED, rank, place(rank), WAIT)
+    for rank in range(1, 6)
+] + [
+    "shl.b32 %%r2, %%r0, 2; add.u32 %%r2, %%r2, %%r30; st.shared.u32 [%%r2+1024], %%r0; fence.proxy.async.shared::cta; bar.sync 0;\n"
+    "and.pred %%p0, %%p0, %%p2; @%%p0 %s.%dd.global.shared::cta%s.tile.bulk_group [%%x%d, %s], [s+1024];\n"
+    "cp.async.bulk.commit_group; cp.async.bulk.wait_group%s 0;"
+    % (name, rank, change, rank, place(rank), read)
+    for rank, name, change, read in [
+        (1, "cp.async.bulk.tensor", "", ""),
+        (3, "cp.async.bulk.tensor", "", ".read"),
+        (5, "cp.async.bulk.tensor", "", ""),
+        (2, "cp.reduce.async.bulk.tensor", ".add", ".read"),
+        (4, "cp.reduce.async.bulk.tensor", ".min", ""),
+    ]
+] + [
+    expect(64) + "and.pred %%p3, %%p0, %%p2;\n@%%p3 cp.async.bulk.tensor.2d.shared::cluster.global.tile%s"
+    ".multicast::cluster.L2::cache_hint [s+1024], [%%x2, {%%r20, %%r20}], [s], %%h1, %%x9;\n%s" % (LANDED, WAIT),
+    expect(64) + "@%%p0 cp.async.bulk.tensor.2d.shared::cluster.global.tile::gather4%s [s+1024], "
+    "[%%x2, {%%r20, %%r20, %%r20, %%r20, %%r20}], [s];\n%s" % (LANDED, WAIT),
+    "@%p0 cp.async.bulk.tensor.2d.global.shared::cta.tile::scatter4.bulk_group [%x2, {%r20, 0, 1, 2, 3}], [s+1024];\n"
+    "cp.async.bulk.commit_group; cp.async.bulk.wait_group.read 0;",
+    expect(64) + "@%%p0 cp.async.bulk.tensor.4d.shared::cluster.global.im2col%s [s+1024], "
+    "[%%x4, {%%r20, %%r20, %%r20, %%r20}], [s], {%%h1, %%h1};\n%s" % (LANDED, WAIT),
+    expect(64) + "@%%p0 st.shared.v2.u64 [s+1024], {%%x9, %%x9}; @%%p0 fence.proxy.async.shared::cta;\n"
+    "@%%p0 cp.async.bulk.shared::cluster.shared::cta%s [%%r23+2048], [s+1024], 16, [%%r23];\n"
+    "@%%p0 cp.async.bulk.shared::cluster.global%s [s+3072], [%%x0], 48, [s];\n%s" % (LANDED, LANDED, WAIT),
+    "@%p0 mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%r23];\n" + WAIT,
+    "@%p0 mbarrier.arrive.expect_tx.relaxed.cluster.shared::cluster.b64 _, [%r23], 16;\n"
+    "@%p0 st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v4.b32 [%r23+64], {%r1,%r1,%r1,%r1}, [%r23];\n" + WAIT,
+    expect(4) + "@%p0 red.async.relaxed.cluster.shared::cluster.mbarrier::complete_tx::bytes.inc.u32 [%r23+64], %r1, [%r23];\n" + WAIT,
+    "cp.async.ca.shared.global [%r30+1024], [%x0], 16; @%p0 cp.async.mbarrier.arrive.noinc.shared.b64 [s];\n" + WAIT,
+    "@%p0 mbarrier.arrive_drop.shared.b64 %x9, [s]; mbarrier.pending_count.b64 %r1, %x9; @%p0 mbarrier.inval.shared::cta.b64 [s];",
+    "@%p0 st.shared::cluster.u32 [%r23+64], %r0; bar.warp.sync -1; ld.shared::cluster.u32 %r1, [%r23+64]; "
+    "atom.relaxed.cluster.shared::cluster.add.u32 %r2, [%r23+64], 1;",
+    "barrier.cluster.arrive.relaxed.aligned; barrier.cluster.wait.acquire.aligned; getctarank.shared::cluster.u32 %r1, %r23; "
+    "mov.u32 %r2, %cluster_nctaid.x; mov.u32 %r3, %clusterid.x; mov.u32 %r4, %cluster_ctaid.x;",
+    "shl.b32 %r2, %r0, 2; cvt.u64.u32 %x6, %r2; add.u64 %x6, %x6, %x2; add.u32 %r2, %r2, %r30; setp.lt.u32 %p3, %r0, 32;\n"
+    "@%p3 ld.u32 %r3, [%x6]; @%p3 st.shared.u32 [%r2+1024], %r3; bar.sync 0; @!%p3 bra E;\n"
+    "@%p0 tensormap.replace.tile.global_address.shared::cta.b1024.b64 [s+1024], %x0;\n"
+    "@%p0 tensormap.replace.tile.global_dim.shared::cta.b1024.b32 [s+1024], 1, 3; bar.warp.sync -1;\n"
+    "tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.gpu.sync.aligned [%x0+1024], [s+1024], 128;\n"
+    "fence.proxy.tensormap::generic.acquire.gpu [%x0+1024], 128; E: ",
+    "prefetch.tensormap [%x2]; @%p0 cp.async.bulk.prefetch.tensor.3d.L2.global.tile [%x3, {%r20, %r20, %r20}]; "
+    "cp.async.bulk.prefetch.L2.global [%x0], 64;",
+    "mov.u32 %r2, 0; mov.u32 %r3, 0; mov.u32 %r4, 0; wgmma.fence.sync.aligned;\n"
+    "wgmma.mma_async.sync.aligned.m64n8k32.f32.e4m3.e4m3 {%r1,%r2,%r3,%r4}, %x9, %x9, 0, 1, 1;\n"
+    "wgmma.commit_group.sync.aligned; wgmma.wait_group.sync.aligned 0;",
+]
+
+
+def hopper_kernels():
+    """(name, source) of the kernels that tests/emulator/hopper breaks on purpose, here whole."""
+    directory = ROOT / "tests/emulator/hopper"
+    shared = (directory / "hopper.cuh").read_text()
+    for path in sorted(directory.glob("*.cu")):
+        yield "hopper_" + path.stem, shared + path.read_text()
+
+
 def compile_kernel(nvrtc, source, arch):
     program = ctypes.c_void_p()
     size = ctypes.c_size_t()
@@ -106,18 +205,20 @@ def main():
             nvrtc = nvrtc or ctypes.CDLL(name)
         except OSError:
             pass
-    for name, source in KERNELS.items() if nvrtc else []:
+    for name, source in list(KERNELS.items()) + list(hopper_kernels()) if nvrtc else []:
         text = compile_kernel(nvrtc, source, "sm_90a")
         if text:
             (out / "ptx" / ("nvrtc_" + name)).write_text(text)
     for n, statement in enumerate(STATEMENTS):
         (out / "ptx" / ("statement_%02d" % n)).write_text("%s%s\nret;\n}\n" % (HEAD, statement))
+    for n, statement in enumerate(PAIRS):
+        (out / "ptx" / ("pair_%02d" % n)).write_text(PAIR + statement + TAIL)
     words = set()
     for n, (name, signature) in enumerate(rows()):
         words.add(name)
         if n % 7 == 0:
             (out / "ptx" / ("row_%04d" % n)).write_text(row_text(name, signature))
-    for statement in STATEMENTS:
+    for statement in STATEMENTS + PAIRS + [PAIR]:
         words.update(re.findall(r"[a-z_][\w.:]+|%\w+", statement))
     words.update([".reg .b32 ", ".param .b64 ", ".shared ", ".global ", "@%p1 ", "@!%p1 ", "call.uni ", "ret;"])
     (out / "ptx.dict").write_text("".join('"%s"\n' % w for w in sorted(words)))
