@@ -6,6 +6,7 @@
 typedef struct host_block { /* pinned memory: reached by kernels at its own address */
     shim_object head;
     void *bytes;
+    uint64_t size;
     unsigned flags;
     bool registered; /* the caller's own memory */
 } host_block;
@@ -91,6 +92,7 @@ static void release_host(shim_object *self)
     memory_release(self->context->memory, h->bytes, NULL);
     if (!h->registered) {
         free(h->bytes);
+        memory_discharge(self->context->memory, h->size);
     }
 }
 
@@ -120,6 +122,7 @@ static CUresult adopt(shim_context *c, void *bytes, size_t size, unsigned flags,
     }
     h->head.release = release_host;
     h->bytes = bytes;
+    h->size = size;
     h->flags = flags;
     h->registered = registered;
     return CUDA_SUCCESS;
@@ -135,12 +138,17 @@ CUresult CUDAAPI cuMemHostAlloc(void **pp, size_t bytesize, unsigned int Flags)
     if (result != CUDA_SUCCESS) {
         return result;
     }
-    if (posix_memalign(&bytes, 4096, bytesize) != 0) {
-        result = CUDA_ERROR_OUT_OF_MEMORY;
-    } else if ((result = adopt(c, bytes, bytesize, Flags, false)) != CUDA_SUCCESS) {
-        free(bytes);
-    } else {
-        *pp = bytes;
+    result = shim_result(memory_charge(c->memory, bytesize, NULL));
+    if (result == CUDA_SUCCESS) {
+        result = posix_memalign(&bytes, 4096, bytesize) == 0
+                     ? adopt(c, bytes, bytesize, Flags, false)
+                     : CUDA_ERROR_OUT_OF_MEMORY;
+        if (result == CUDA_SUCCESS) {
+            *pp = bytes;
+        } else {
+            free(bytes);
+            memory_discharge(c->memory, bytesize);
+        }
     }
     shim_leave(c);
     return result;

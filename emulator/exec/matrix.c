@@ -181,8 +181,11 @@ struct machine_operands {
 static void keep_operands(run_state *run, const instruction *i, tensor_call *call)
 {
     if (run->operands == NULL) {
-        run->operands = aligned_alloc(_Alignof(machine_operands), sizeof *run->operands);
+        bool room = purse_take(&run->purse, sizeof *run->operands);
+        run->operands =
+            room ? aligned_alloc(_Alignof(machine_operands), sizeof *run->operands) : NULL;
         if (run->operands == NULL) {
+            machine_give(run, room ? sizeof *run->operands : 0);
             return;
         }
         memset(run->operands, 0, sizeof *run->operands);

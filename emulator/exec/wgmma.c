@@ -196,13 +196,14 @@ static tensor_columns *find_kept(warp *w, uint64_t descriptor)
     size_t bytes = WGMMA_KEPT * sizeof *k->columns;
 
     if (k != NULL && k->columns == NULL) {
-        k->columns = aligned_alloc(_Alignof(tensor_columns), bytes);
+        bool room = machine_take(w->run, bytes);
+        k->columns = room ? aligned_alloc(_Alignof(tensor_columns), bytes) : NULL;
         if (k->columns != NULL) {
             memset(k->columns, 0, bytes);
         }
     }
     if (k == NULL || k->columns == NULL) {
-        w->run->out_of_memory = true;
+        machine_out_of_memory(w->run);
         return NULL;
     }
     for (uint32_t n = 0; n < WGMMA_KEPT; n++) {

@@ -17,11 +17,15 @@ wgmma_pending *wgmma_open(warp *w)
     if (p != NULL) {
         return p;
     }
+    size_t list = ((size_t)registers + 1) * sizeof(held_register);
+    if (!machine_take(w->run, sizeof *p + sizeof(wgmma_flight) + list)) {
+        return NULL;
+    }
     p = aligned_alloc(_Alignof(wgmma_pending), sizeof *p);
     wgmma_flight *f = calloc(1, sizeof *f);
-    held_register *held = calloc((size_t)registers + 1, sizeof *held);
+    held_register *held = calloc(1, list);
     if (p == NULL || f == NULL || held == NULL) {
-        w->run->out_of_memory = true;
+        machine_out_of_memory(w->run);
         free(p);
         free(f);
         free(held);
@@ -146,20 +150,6 @@ bool wgmma_finish(warp *w, wgmma_flight *f, uint32_t limit)
 
 /* ---- Issue --------------------------------------------------------------------------------- */
 
-static void *grow(warp *w, void *list, uint32_t len, uint32_t *capacity, size_t size)
-{
-    if (len < *capacity) {
-        return list;
-    }
-    void *bigger = realloc(list, (*capacity * 2 + 8) * size);
-    if (bigger == NULL) {
-        w->run->out_of_memory = true;
-        return NULL;
-    }
-    *capacity = *capacity * 2 + 8;
-    return bigger;
-}
-
 static bool refuse_unfenced(warp *w, const instruction *i, const held_register *r, uint8_t touches)
 {
     uint8_t bad = wgmma_touched(w->wgmma->flight, r) & touches;
@@ -228,7 +218,8 @@ static bool settle(warp *w, wgmma_flight *f, const instruction *i, const uint32_
 
 static chain *new_chain(warp *w, wgmma_flight *f, const instruction *i)
 {
-    chain *bigger = grow(w, f->chains, f->chains_len, &f->chains_capacity, sizeof *bigger);
+    chain *bigger =
+        machine_grow(w->run, f->chains, f->chains_len, &f->chains_capacity, sizeof *bigger);
 
     if (bigger == NULL) {
         return NULL;
@@ -314,7 +305,7 @@ static bool enter(warp *w, wgmma_flight *f, wgmma_op *op)
         return false;
     }
     chain *c = take_accumulators(w, f, i, numbers);
-    wgmma_op *bigger = grow(w, f->ops, f->ops_len, &f->ops_capacity, sizeof *bigger);
+    wgmma_op *bigger = machine_grow(w->run, f->ops, f->ops_len, &f->ops_capacity, sizeof *bigger);
     f->ops = bigger != NULL ? bigger : f->ops;
     if (c == NULL || bigger == NULL) {
         return false;

@@ -9,12 +9,14 @@
 
 async_op *async_new(warp *w, const instruction *i, uint32_t lane, size_t payload_bytes)
 {
-    async_op *op = calloc(1, sizeof *op + payload_bytes);
+    uint64_t bytes = sizeof(async_op) + payload_bytes;
+    async_op *op = machine_take(w->run, bytes) ? calloc(1, bytes) : NULL;
 
     if (op == NULL) {
-        w->run->faulted = w->run->out_of_memory = true;
+        machine_out_of_memory(w->run);
         return NULL;
     }
+    op->bytes = bytes;
     op->by = w;
     op->i = i;
     op->lane = lane;
@@ -38,6 +40,7 @@ void async_drop(async_op *op)
     if (op != NULL) {
         race_task_free(op->task);
         race_task_free(op->reading);
+        machine_give(op->by->run, op->bytes);
         free(op);
     }
 }

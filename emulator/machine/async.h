@@ -21,6 +21,7 @@ struct async_op {
     async_op *next;
     warp *by;
     const instruction *i;
+    uint64_t bytes; /* that it takes of the host */
     uint32_t lane;
     uint32_t group; /* of the lane's bulk groups, when `grouped`: set by async_submit */
     bool grouped;   /* ends with a group and not with an mbarrier */

@@ -6,16 +6,13 @@
 
 static async_copy *new_copy(warp *w)
 {
-    if (w->copies_len == w->copies_capacity) {
-        uint32_t more = w->copies_capacity * 2 + 32;
-        async_copy *bigger = realloc(w->copies, more * sizeof *bigger);
-        if (bigger == NULL) {
-            w->run->faulted = w->run->out_of_memory = true;
-            return NULL;
-        }
-        w->copies = bigger;
-        w->copies_capacity = more;
+    async_copy *list =
+        machine_grow(w->run, w->copies, w->copies_len, &w->copies_capacity, sizeof *list);
+
+    if (list == NULL) {
+        return NULL;
     }
+    w->copies = list;
     return &w->copies[w->copies_len++];
 }
 

@@ -33,7 +33,8 @@ static uint32_t touch(run_state *run, const memory_range *range)
         run->touched = bigger;
         run->touched_capacity = more;
     }
-    uint64_t *map = calloc((size_t)words_of(range), sizeof *map);
+    uint64_t bytes = words_of(range) * sizeof(uint64_t);
+    uint64_t *map = purse_take(&run->purse, bytes) ? calloc(1, (size_t)bytes) : NULL;
     if (map == NULL) {
         return 0;
     }

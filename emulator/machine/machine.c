@@ -65,9 +65,44 @@ done:
     return status;
 }
 
+void machine_out_of_memory(run_state *run)
+{
+    run->faulted = run->out_of_memory = true;
+}
+
+bool machine_take(run_state *run, uint64_t bytes)
+{
+    if (!purse_take(&run->purse, bytes)) {
+        machine_out_of_memory(run);
+        return false;
+    }
+    return true;
+}
+
+void *machine_grow(run_state *run, void *list, uint32_t len, uint32_t *capacity, size_t size)
+{
+    uint32_t more = *capacity * 2 + 16;
+
+    if (len < *capacity) {
+        return list;
+    }
+    if (!machine_take(run, more * (uint64_t)size)) {
+        return NULL;
+    }
+    void *bigger = realloc(list, more * size);
+    if (bigger == NULL) {
+        machine_give(run, more * (uint64_t)size);
+        machine_out_of_memory(run);
+        return NULL;
+    }
+    machine_give(run, *capacity * (uint64_t)size);
+    *capacity = more;
+    return bigger;
+}
+
 hone_status machine_open_run(run_state *run, const machine_launch *l, hone_error *error)
 {
-    *run = (run_state){.launch = l, .kernel = l->kernel};
+    *run = (run_state){.launch = l, .kernel = l->kernel, .purse.memory = l->memory};
     run->hit = calloc(run->kernel->code_len, sizeof *run->hit);
     run->sample = l->sample != NULL ? calloc(1, sizeof *run->sample) : NULL;
     if (run->hit == NULL || (l->sample != NULL && run->sample == NULL)) {
@@ -99,6 +134,7 @@ void machine_close_run(run_state *run)
     free(run->hit);
     free(run->sample);
     free(run->profile);
+    purse_close(&run->purse);
 }
 
 /* On as many host threads as the launch wants and its CTAs allow: those that talk to one another

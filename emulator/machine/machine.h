@@ -3,6 +3,7 @@
 #define HONE_EMULATOR_MACHINE_H
 
 #include "emulator/machine/instruction.h"
+#include "emulator/machine/purse.h"
 
 enum {
     MACHINE_LANES = 32,
@@ -159,7 +160,8 @@ struct machine_run_state {
     counters_sample *sample; /* NULL: all CTAs run */
     hone_emu_fault fault;
     bool faulted, out_of_memory;
-    race_book *races; /* race.h: NULL until a cluster looks for races */
+    memory_purse purse; /* what it takes beside its clusters and its race detector */
+    race_book *races;   /* race.h: NULL until a cluster looks for races */
     touched_range *touched;
     size_t touched_len, touched_capacity;
     uint32_t *hit;              /* by instruction: 1 + index in `touched` of its last access */
@@ -284,6 +286,17 @@ void special_fill_clocks(warp *w);
 /* machine.c: what a run keeps beside its clusters. */
 hone_status machine_open_run(run_state *run, const machine_launch *l, hone_error *error);
 void machine_close_run(run_state *run);
+/* Host memory that a run takes as it goes on, before it is allocated; what was not given back is at
+ * the run's end. False, and the run marked, past the budget of the device's memory. */
+bool machine_take(run_state *run, uint64_t bytes);
+static inline void machine_give(run_state *run, uint64_t bytes)
+{
+    purse_give(&run->purse, bytes);
+}
+/* A list with room for one more than `len`; *capacity grows. NULL, and the run marked, without
+ * memory; the list is then as it was. */
+void *machine_grow(run_state *run, void *list, uint32_t len, uint32_t *capacity, size_t size);
+void machine_out_of_memory(run_state *run); /* it ends, with that for an answer */
 /* schedule.c: begin a cluster; give its warps turns; it has ended. */
 void schedule_begin(cluster *c, uint64_t linear);
 void schedule_step(cluster *c);

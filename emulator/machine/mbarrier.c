@@ -30,14 +30,16 @@ void mbarrier_refuse(const mbarrier_actor *a, const cta *owner, uint32_t at, con
 
 static bool make_table(run_state *run, cta *owner)
 {
-    mbarrier_table *t = calloc(1, sizeof *t);
+    uint64_t slots = owner->shared_bytes / MBARRIER_BYTES + 1;
+    bool room = machine_take(run, sizeof(mbarrier_table) + slots * sizeof(uint32_t));
+    mbarrier_table *t = room ? calloc(1, sizeof *t) : NULL;
 
     if (t != NULL) {
-        t->slots = calloc(owner->shared_bytes / MBARRIER_BYTES + 1, sizeof *t->slots);
+        t->slots = calloc(slots, sizeof *t->slots);
     }
     if (t == NULL || t->slots == NULL) {
         free(t);
-        run->faulted = run->out_of_memory = true;
+        machine_out_of_memory(run);
         return false;
     }
     owner->mbarriers = t;
@@ -46,16 +48,12 @@ static bool make_table(run_state *run, cta *owner)
 
 static mbarrier *add_item(run_state *run, mbarrier_table *t, uint32_t at)
 {
-    if (t->len == t->capacity) {
-        uint32_t more = t->capacity * 2 + 16;
-        mbarrier *bigger = realloc(t->items, more * sizeof *bigger);
-        if (bigger == NULL) {
-            run->faulted = run->out_of_memory = true;
-            return NULL;
-        }
-        t->items = bigger;
-        t->capacity = more;
+    mbarrier *list = machine_grow(run, t->items, t->len, &t->capacity, sizeof *list);
+
+    if (list == NULL) {
+        return NULL;
     }
+    t->items = list;
     t->items[t->len] = (mbarrier){.at = at};
     t->slots[at / MBARRIER_BYTES] = ++t->len;
     return &t->items[t->len - 1];

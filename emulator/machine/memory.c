@@ -307,6 +307,7 @@ hone_status memory_adopt(device_memory *m, void *host, uint64_t bytes, hone_erro
     uint64_t begin = (uint64_t)(uintptr_t)host, end = 0;
     block *b = NULL;
     uint8_t *shadow = NULL;
+    uint64_t charged = 0;
 
     if (host == NULL || bytes == 0 || !checked_add_u64(begin, bytes, &end)) {
         return status_set(error, HONE_BAD_ARGUMENT, NULL, 0,
@@ -317,6 +318,8 @@ hone_status memory_adopt(device_memory *m, void *host, uint64_t bytes, hone_erro
         return status_set(error, HONE_BAD_ARGUMENT, NULL, 0,
                           "host memory at %p overlaps memory that the device already has", host);
     }
+    TRY(memory_charge(m, bytes, error));
+    charged = bytes;
     b = calloc(1, sizeof *b);
     shadow = map_sparse(bytes);
     if (b == NULL || shadow == NULL) {
@@ -330,7 +333,9 @@ hone_status memory_adopt(device_memory *m, void *host, uint64_t bytes, hone_erro
     TRY(table_insert(m, b, error));
     b = NULL;
     shadow = NULL;
+    charged = 0;
 done:
+    memory_discharge(m, charged);
     free(b);
     if (shadow != NULL) {
         munmap(shadow, bytes);
@@ -378,6 +383,7 @@ hone_status memory_release(device_memory *m, const void *host, hone_error *error
         return not_an_allocation(m, address, error);
     }
     table_remove(m, b);
+    memory_discharge(m, b->range.end - b->range.begin);
     destroy_block(b);
     return HONE_OK;
 }

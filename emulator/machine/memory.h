@@ -41,7 +41,9 @@ hone_status memory_allocate(device_memory *m, uint64_t bytes, uint64_t *address,
 hone_status memory_free(device_memory *m, uint64_t address, hone_error *error);
 
 /* Let kernels reach host memory at its own address (pinned memory): counted as written, not charged
- * to the capacity. The caller keeps the bytes alive until memory_release. */
+ * to the capacity. Its shadow counts against the budget; the bytes are the caller's, who keeps them
+ * alive until memory_release. HONE_NO_MEMORY past the budget, HONE_BAD_ARGUMENT where the device
+ * has memory already. */
 hone_status memory_adopt(device_memory *m, void *host, uint64_t bytes, hone_error *error);
 hone_status memory_release(device_memory *m, const void *host, hone_error *error);
 

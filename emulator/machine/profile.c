@@ -7,7 +7,8 @@
 
 hone_status profile_open(run_state *run, hone_error *error)
 {
-    run->profile = calloc(run->kernel->code_len, sizeof *run->profile);
+    uint64_t bytes = run->kernel->code_len * sizeof *run->profile;
+    run->profile = purse_take(&run->purse, bytes) ? calloc(1, (size_t)bytes) : NULL;
     return run->profile != NULL
                ? HONE_OK
                : status_set(error, HONE_NO_MEMORY, run->kernel->name, 0, "counters by line");

@@ -12,6 +12,13 @@ static bool looks(const run_state *run)
             (HONE_EMU_CHECK_PROXY | HONE_EMU_CHECK_RACES | HONE_EMU_CHECK_GLOBAL_RACES)) != 0;
 }
 
+/* Of what a cluster has for itself, whatever it does. */
+static uint64_t bytes_of(const race_state *s)
+{
+    return sizeof *s + s->warps_len * sizeof *s->warps +
+           (uint64_t)s->ctas_len * s->shared_pages * sizeof *s->shared;
+}
+
 hone_status race_open(cluster *c, hone_error *error)
 {
     hone_status status = HONE_NO_MEMORY;
@@ -34,6 +41,10 @@ hone_status race_open(cluster *c, hone_error *error)
     s->per_cta = c->ctas[0].warps_len;
     s->warps_len = s->ctas_len * s->per_cta;
     s->shared_pages = (c->ctas[0].shared_bytes + RACE_PAGE - 1) / RACE_PAGE;
+    if (!race_may_charge(s->book, bytes_of(s))) {
+        free(s);
+        goto done;
+    }
     s->warps = calloc(s->warps_len, sizeof *s->warps);
     s->shared = calloc((size_t)s->ctas_len * s->shared_pages + 1, sizeof *s->shared);
     s->next = s->book->states;
@@ -148,6 +159,7 @@ void race_close(cluster *c)
     for (uint32_t n = 0; s->shared != NULL && n < s->ctas_len * s->shared_pages; n++) {
         race_page_free(s->book, &s->shared[n]);
     }
+    race_discharge(s->book, bytes_of(s));
     free(s->shared);
     free(s->warps);
     free(s->agent_time);
@@ -170,7 +182,7 @@ void race_end(run_state *run)
     free(b->sets);
     free(b->members);
     free(b->linear);
-    memory_discharge(b->memory, b->charged);
+    purse_close(&b->purse);
     free(b);
     run->races = NULL;
 }

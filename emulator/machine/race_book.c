@@ -57,11 +57,11 @@ race_book *race_book_open(run_state *run)
         race_out_of_memory(run);
         return NULL;
     }
-    b->memory = run->launch->memory;
+    b->purse.memory = run->launch->memory;
     b->limit = FIRST_LIMIT;
     b->records_len = b->sets_len = 1; /* number 0 is nobody */
     if (race_book_record(b, run, &previous) != RACE_PREVIOUS) {
-        memory_discharge(b->memory, b->charged);
+        purse_close(&b->purse);
         free(b);
         return NULL;
     }

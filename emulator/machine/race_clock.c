@@ -9,7 +9,16 @@ enum { ROUND = 16 };
 
 void race_out_of_memory(run_state *run)
 {
-    run->faulted = run->out_of_memory = true;
+    machine_out_of_memory(run);
+}
+
+bool race_charge(race_book *b, run_state *run, uint64_t bytes)
+{
+    if (!race_may_charge(b, bytes)) {
+        race_out_of_memory(run);
+        return false;
+    }
+    return true;
 }
 
 static uint64_t bytes_of_block(uint32_t len)
@@ -251,11 +260,16 @@ bool race_warp_know(race_state *s, race_warp *w, uint32_t agent, uint32_t time)
 race_view *race_view_take(run_state *run, race_warp *w)
 {
     if (w->view == NULL) {
+        if (!race_charge(run->races, run, sizeof *w->view)) {
+            return NULL;
+        }
         w->view = calloc(1, sizeof *w->view);
         if (w->view == NULL) {
+            race_discharge(run->races, sizeof *w->view);
             race_out_of_memory(run);
             return NULL;
         }
+        w->view->book = run->races;
         w->view->refs = 1;
         if (!race_clock_join(run, &w->view->clock, &w->clock)) {
             return NULL;
@@ -269,6 +283,7 @@ void race_view_drop(race_view *v)
 {
     if (v != NULL && --v->refs == 0) {
         race_clock_clear(&v->clock);
+        race_discharge(v->book, sizeof *v);
         free(v);
     }
 }

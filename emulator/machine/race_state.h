@@ -42,6 +42,7 @@ struct race_clock {
 
 /* A clock that nobody changes any more: what a task was issued with. */
 typedef struct race_view {
+    race_book *book; /* which it counts in */
     uint32_t refs;
     race_clock clock;
 } race_view;
@@ -129,8 +130,7 @@ struct race_book {
     } moves[RACE_MOVES];
     race_state *states;
     race_chunks global;
-    device_memory *memory;
-    uint64_t charged, spare; /* bytes against the memory's budget; of them, not in use */
+    memory_purse purse;
     race_words words;
     uint64_t *linear; /* CTA of each cluster's each rank */
     uint32_t clusters, linear_capacity;
@@ -215,11 +215,17 @@ bool race_warp_know(race_state *s, race_warp *w, uint32_t agent, uint32_t time);
 uint32_t race_agent_new(race_state *s, race_agent_kind kind, uint32_t index);
 void race_out_of_memory(run_state *run);
 
-/* race_budget.c: bytes that the detector takes, of the budget of the device's memory. False, and
- * the run marked, past it; race_may_charge marks nothing. */
-bool race_charge(race_book *b, run_state *run, uint64_t bytes);
-bool race_may_charge(race_book *b, uint64_t bytes);
-void race_discharge(race_book *b, uint64_t bytes);
+/* Bytes that the detector takes, of the budget of the device's memory. False, and the run marked,
+ * past it; race_may_charge marks nothing. */
+bool race_charge(race_book *b, run_state *run, uint64_t bytes); /* race_clock.c */
+static inline bool race_may_charge(race_book *b, uint64_t bytes)
+{
+    return purse_take(&b->purse, bytes);
+}
+static inline void race_discharge(race_book *b, uint64_t bytes)
+{
+    purse_give(&b->purse, bytes);
+}
 
 /* race_book.c */
 race_book *race_book_open(run_state *run);

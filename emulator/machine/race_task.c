@@ -43,8 +43,12 @@ race_task *race_issue(warp *w, const instruction *i, race_engine engine)
         return NULL;
     }
     race_warp *r = race_warp_of(s, w);
+    if (!race_charge(s->book, w->run, sizeof *t)) {
+        return NULL;
+    }
     t = calloc(1, sizeof *t);
     if (t == NULL) {
+        race_discharge(s->book, sizeof *t);
         race_out_of_memory(w->run);
         return NULL;
     }
@@ -103,6 +107,7 @@ void race_task_free(race_task *t)
 {
     if (t != NULL) {
         race_view_drop(t->view);
+        race_discharge(t->state->book, sizeof *t);
         free(t);
     }
 }

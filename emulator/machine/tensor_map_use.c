@@ -27,19 +27,6 @@ static seen_map *find(const cta *c, uint64_t address)
     return NULL;
 }
 
-static bool grow(tensor_map_seen *s)
-{
-    uint32_t more = s->capacity * 2 + 8;
-    seen_map *bigger = realloc(s->maps, more * sizeof *bigger);
-
-    if (bigger == NULL) {
-        return false;
-    }
-    s->maps = bigger;
-    s->capacity = more;
-    return true;
-}
-
 static bool remember(warp *w, uint64_t address, const uint8_t *bytes)
 {
     cta *c = w->cta;
@@ -48,9 +35,17 @@ static bool remember(warp *w, uint64_t address, const uint8_t *bytes)
     if (c->maps == NULL) {
         c->maps = calloc(1, sizeof *c->maps);
     }
-    if (s == NULL && (c->maps == NULL || (c->maps->len == c->maps->capacity && !grow(c->maps)))) {
-        w->run->faulted = w->run->out_of_memory = true;
+    if (c->maps == NULL) {
+        machine_out_of_memory(w->run);
         return false;
+    }
+    if (s == NULL) {
+        seen_map *list =
+            machine_grow(w->run, c->maps->maps, c->maps->len, &c->maps->capacity, sizeof *list);
+        if (list == NULL) {
+            return false;
+        }
+        c->maps->maps = list;
     }
     s = s != NULL ? s : &c->maps->maps[c->maps->len++];
     s->address = address;

@@ -6,7 +6,7 @@ hone_test(emulator memory LINK hone_emulator hone_core)
 
 # The driver as a program loads it: from the built library, by name.
 set(labels_of_shim_memory unit threads)
-foreach(module shim shim_module shim_launch shim_arithmetic shim_cluster shim_memory shim_occupancy)
+foreach(module shim shim_module shim_launch shim_arithmetic shim_cluster shim_budget shim_memory shim_occupancy)
   hone_test(emulator ${module} LABELS ${labels_of_${module}} LINK hone_core hone_cuda_headers Threads::Threads ${CMAKE_DL_LIBS} SOURCES emulator/shim_driver.c)
   target_compile_definitions(test_emulator_${module} PRIVATE HONE_EMU_FILE="$<TARGET_FILE:hone_emu>")
   add_dependencies(test_emulator_${module} hone_emu)
