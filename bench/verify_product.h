@@ -34,6 +34,9 @@ verify_product verify_product_of(const verify_request *r, size_t operand, int32_
 void verify_product_element(verify_product *g, const int64_t at[3], uint64_t index, double expected,
                             double magnitude, double slack, verify_result *out);
 
+/* To the whole alone. */
+void verify_product_add(verify_product *g, verify_part of, double got, double expected);
+
 /* The figures of the whole into *out, failed when they are over the gate. */
 void verify_product_finish(const verify_product *g, verify_result *out);
 

@@ -31,6 +31,7 @@ typedef enum naive_fault {
     NAIVE_SPILL,         /* tiles of four rows go on past an expert's last row, with its weights */
     NAIVE_FIRST_ROW,     /* an expert's first row is not written */
     NAIVE_NO_FILL,       /* the rest of a packed row's last word of scales is not written */
+    NAIVE_SHORT,         /* sums before an activation lack 2^-7 of themselves */
 } naive_fault;
 
 /* Run the op of `problem` on `in`, whose outputs `out` (a copy by inputs_copy_outputs) receives.

@@ -85,6 +85,13 @@ static const verify_case wrong[] = {
     {"moe_gemm:tokens=9,topk=3,experts=6,n=128,k=160,group_layout=psum,row_align=8,out=e4m3,"
      "activation=silu_mul,out_group=32" FP8,
      INPUTS_NORMAL, NAIVE_SPILL, "no expert's row and was written"},
+    /* every code is one of a value within its bound; together they are not */
+    {"moe_gemm:tokens=20,topk=3,experts=6,n=256,k=160,group_layout=psum,row_align=8,out=e4m3,"
+     "activation=silu_mul,out_group=32" FP8,
+     INPUTS_NORMAL, NAIVE_SHORT, "1 - 2xy/(x^2+y^2)"},
+    {"moe_gemm:tokens=20,topk=3,experts=6,n=256,k=160,group_layout=masked,m=20,out=e4m3,"
+     "activation=silu_mul_v4,out_scale=ue8m0,out_group=32" FP8_32,
+     INPUTS_NORMAL, NAIVE_SHORT, "1 - 2xy/(x^2+y^2)"},
 };
 
 START_TEST(a_fault_is_refused_with_its_reason)
