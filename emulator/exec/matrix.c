@@ -199,21 +199,6 @@ bool exec_mma_whole(warp *w, const instruction *i, uint32_t mask)
     return matrix_whole(w, i, mask, "mma");
 }
 
-/* The unit that a form runs on: results of f16 are rounded to that. tf32 takes half as many terms
- * as 16-bit types. */
-static tensor_unit unit_of(const machine_launch *l, const instruction *i, tensor_type a)
-{
-    tensor_unit unit = tensor_unit_mma(l->arch, a, l->arithmetic);
-
-    if (i->elements & MMA_HALF) {
-        unit.mantissa = TENSOR_HALF;
-    }
-    if (a == TENSOR_TF32) {
-        unit.terms /= 2;
-    }
-    return unit;
-}
-
 /* d: 4, a: 4, b: 2, c: 4 registers. kind: the type of a in the low 4 bits, of b above; elements:
  * MMA_*; target: products. */
 void exec_mma(warp *w, const instruction *i, uint32_t mask)
@@ -231,11 +216,12 @@ void exec_mma(warp *w, const instruction *i, uint32_t mask)
         return;
     }
     uint32_t *d[4];
-    tensor_call call = {.a_type = a_type,
-                        .b_type = b_type,
-                        .unit = unit_of(l, i, a_type),
-                        .mode = l->arithmetic,
-                        .saturate = (i->elements & MMA_SATURATE) != 0};
+    tensor_call call = {
+        .a_type = a_type,
+        .b_type = b_type,
+        .unit = tensor_unit_mma(l->arch, a_type, (i->elements & MMA_HALF) != 0, l->arithmetic),
+        .mode = l->arithmetic,
+        .saturate = (i->elements & MMA_SATURATE) != 0};
     for (uint32_t n = 0; n < 4; n++) {
         d[n] = machine_r32(w, i->o[n]);
         call.a[n] = machine_r32(w, i->o[4 + n]);

@@ -8,8 +8,8 @@
 
 #include <string.h>
 
-/* kernels.md 6.2, emulator.md 5.7; the first row whose arch is not above. 16-bit types keep K 16.
- */
+/* kernels.md 6.2, emulator.md 5.7; the first row whose arch is not above. 8-bit types have K 32,
+ * 16-bit types 16; a tf32 is as wide as two of these, and a step takes half as many. */
 static const struct {
     int32_t arch;
     tensor_unit bytes, halves;
@@ -29,20 +29,20 @@ static bool type_is_integer(tensor_type type)
     return type == TENSOR_S8 || type == TENSOR_U8;
 }
 
-tensor_unit tensor_unit_mma(int32_t arch, tensor_type a, hone_emu_arithmetic mode)
+tensor_unit tensor_unit_mma(int32_t arch, tensor_type a, bool half, hone_emu_arithmetic mode)
 {
-    bool bytes = type_is_bytes(a);
-    tensor_unit whole = {0, 23, bytes ? 32 : 16};
+    bool bytes = type_is_bytes(a), exact = mode != HONE_EMU_HW || type_is_integer(a);
+    tensor_unit unit = {0, 23, bytes ? 32 : 16};
 
-    if (mode != HONE_EMU_HW || type_is_integer(a)) {
-        return whole;
-    }
-    for (size_t i = 0; i < ARRAY_LEN(units); i++) {
+    for (size_t i = 0; i < ARRAY_LEN(units) && !exact; i++) {
         if (arch >= units[i].arch) {
-            return bytes ? units[i].bytes : units[i].halves;
+            unit = bytes ? units[i].bytes : units[i].halves;
+            break;
         }
     }
-    return whole;
+    unit.mantissa = half ? TENSOR_HALF : unit.mantissa;
+    unit.terms /= a == TENSOR_TF32 ? 2 : 1;
+    return unit;
 }
 
 tensor_unit tensor_unit_wgmma(tensor_type a, bool half, hone_emu_arithmetic mode)

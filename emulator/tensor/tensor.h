@@ -27,9 +27,10 @@ typedef struct tensor_unit {
 } tensor_unit;
 enum { TENSOR_HALF = 10 };
 
-/* The unit behind mma.sync on this arch for these operand types. */
-tensor_unit tensor_unit_mma(int32_t arch, tensor_type a, hone_emu_arithmetic mode);
-/* The unit behind wgmma on sm_90; `half`: it accumulates in f16. */
+/* The unit behind mma.sync on this arch for operands of a's width; `half`: c and the result are
+ * f16. */
+tensor_unit tensor_unit_mma(int32_t arch, tensor_type a, bool half, hone_emu_arithmetic mode);
+/* The unit behind wgmma on sm_90; `half` as above. */
 tensor_unit tensor_unit_wgmma(tensor_type a, bool half, hone_emu_arithmetic mode);
 
 uint32_t tensor_elements(tensor_type type); /* of a register: 4, 2 or 1 */

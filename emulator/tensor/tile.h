@@ -82,17 +82,22 @@ VECTOR_INLINE bool tile_step_all(tile *t, const step_constants *k, uint32_t firs
 }
 
 /* Of a unit that takes k in two steps, all columns do the first before one does the second: a step
- * waits for the one before it, and columns do not wait for one another. */
+ * waits for the one before it, and columns do not wait for one another. False of a unit that takes
+ * it in other steps. */
 VECTOR_INLINE bool tile_hw(tile *t)
 {
-    bool whole = (uint32_t)t->unit.terms == 8 * t->elements;
+    uint32_t terms = (uint32_t)t->unit.terms, depth = 8 * t->elements;
     step_constants fixed;
+
+    if (terms != depth && 2 * terms != depth) {
+        return false;
+    }
 
     step_fix(&fixed, t->unit.fraction);
 #if TENSOR_LEVEL == 3
     __asm__("" : "+v"(fixed.field), "+v"(fixed.one), "+v"(fixed.bias), "+v"(fixed.reach));
 #endif
-    if (whole) {
+    if (terms == depth) {
         return tile_step_all(t, &fixed, 0, 8);
     }
     return tile_step_all(t, &fixed, 0, 4) && tile_step_all(t, &fixed, 4, 8);
@@ -165,7 +170,8 @@ VECTOR_INLINE bool tile_work(uint32_t *const d[4], const tensor_call *call, tens
         return false;
     }
 #if TENSOR_LEVEL == 3
-    t.down = elements == 4 && call->mode == HONE_EMU_HW;
+    t.down = elements == 4 && call->mode == HONE_EMU_HW &&
+             (call->unit.fraction == 13 || call->unit.fraction == 25);
     if (t.down) {
         down_open(left, right);
     }

@@ -68,16 +68,18 @@ static uint32_t rounded_half(uint32_t bits)
     return bits;
 }
 
-/* Units of mma.sync on these archs; of wgmma, and of wgmma in f16 where the type has that. */
-static tensor_unit unit_of(uint64_t pick, tensor_type type, hone_emu_arithmetic mode)
+/* mma.sync on an arch that has the type, or wgmma; results of f16 where the type has them. */
+static void pick_unit(uint64_t pick, tensor_case *t)
 {
-    static const int32_t archs[] = {89, 90, 100, 120};
-    bool half = pick % 6 == 5 && type != TENSOR_BF16 && type != TENSOR_TF32;
+    static const int32_t archs[] = {80, 89, 90, 100, 120, 0, 0, 0};
+    tensor_type type = t->a_type;
+    bool bytes = type == TENSOR_E4M3 || type == TENSOR_E5M2;
 
-    if (pick % 6 < ARRAY_LEN(archs) && type != TENSOR_TF32) {
-        return tensor_unit_mma(archs[pick % 6], type, mode);
-    }
-    return tensor_unit_wgmma(type, half, mode);
+    t->arch = archs[pick % ARRAY_LEN(archs)];
+    t->arch = bytes && t->arch == 80 ? 89 : t->arch;
+    t->half = pick / 8 % 6 == 0 && type != TENSOR_BF16 && type != TENSOR_TF32;
+    t->unit = t->arch == 0 ? tensor_unit_wgmma(type, t->half, t->mode)
+                           : tensor_unit_mma(t->arch, type, t->half, t->mode);
 }
 
 /* A wild one may have any exponent; one such among 128 sends the product to the scalar unit. */
@@ -108,12 +110,12 @@ void tensor_cases_make(uint64_t index, tensor_case *out)
     out->a_type = pairs[(r >> 8) % ARRAY_LEN(pairs)].a;
     out->b_type = pairs[(r >> 8) % ARRAY_LEN(pairs)].b;
     out->mode = (hone_emu_arithmetic)((r >> 16) % 8 < 6 ? HONE_EMU_HW : (r >> 16) % 8 - 5);
-    out->unit = unit_of(r >> 24, out->a_type, out->mode);
+    pick_unit(r >> 24, out);
     for (size_t i = 0; i < 4; i++) {
         for (size_t lane = 0; lane < 32; lane++) {
             out->a[i][lane] = operand_register(&state, kind, out->a_type);
             out->c[i][lane] = accumulator(&state, kind, index % 4 == 0);
-            if (out->unit.mantissa == TENSOR_HALF) {
+            if (out->half) {
                 out->c[i][lane] = rounded_half(out->c[i][lane]);
             }
             if (i < 2) {

@@ -8,7 +8,9 @@
 typedef struct tensor_case {
     uint32_t a[4][32], b[2][32], c[4][32];
     tensor_type a_type, b_type;
-    tensor_unit unit;
+    int32_t arch;     /* of mma.sync; 0: wgmma on sm_90 */
+    bool half;        /* c and the result are f16 */
+    tensor_unit unit; /* what the emulator says that these have */
     hone_emu_arithmetic mode;
 } tensor_case;
 

@@ -1,6 +1,7 @@
 /* test_tensor_model.c - the matrix units against a restatement in Python integers (tests/tools).
  *
- * HONE_TENSOR_CASES sets how many elements are compared; 3,000 without it. */
+ * The model has a table of its own of what each unit keeps and adds at once: the emulator's is not
+ * told to it. HONE_TENSOR_CASES sets how many elements are compared; 3,000 without it. */
 #include "tests/emulator/tensor_cases.h"
 #include "tests/support/suite.h"
 
@@ -25,9 +26,9 @@ static void print_case(FILE *to, const tensor_case *t, uint32_t pick)
 
     tensor_mma_m16n8(d, (const uint32_t(*)[32])t->a, (const uint32_t(*)[32])t->b,
                      (const uint32_t(*)[32])t->c, t->a_type, t->b_type, t->unit, t->mode);
-    fprintf(to, "%s %s %s %d %d %d %x %x", tensor_cases_mode_name(t->mode),
-            tensor_cases_type_name(t->a_type), tensor_cases_type_name(t->b_type), t->unit.fraction,
-            t->unit.mantissa, t->unit.terms, t->c[reg][lane], d[reg][lane]);
+    fprintf(to, "%s %d %s %s %s %x %x", tensor_cases_mode_name(t->mode), t->arch,
+            t->half ? "f16" : "f32", tensor_cases_type_name(t->a_type),
+            tensor_cases_type_name(t->b_type), t->c[reg][lane], d[reg][lane]);
     print_codes(to, a, len);
     print_codes(to, b, len);
     fputc('\n', to);

@@ -2,9 +2,10 @@
 """The matrix units' arithmetic, restated with Python integers and fractions only.
 
 Reads one case a line on stdin, prints the first mismatches and exits 1 when there is one:
-  MODE A_TYPE B_TYPE FRACTION MANTISSA TERMS C_BITS RESULT_BITS A_CODES B_CODES
-Codes and bits are hexadecimal, codes are joined by commas. Written from the model's description
-(Hopper's and its neighbours' published bit model), not from the C code.
+  MODE ARCH RESULT_TYPE A_TYPE B_TYPE C_BITS RESULT_BITS A_CODES B_CODES
+ARCH is that of mma.sync, or 0 for wgmma. Codes and bits are hexadecimal, codes are joined by commas.
+What a unit keeps and adds at once is in UNITS. Written from the model's description (Hopper's and
+its neighbours' published bit model), not from the C code.
 """
 import math
 import sys
@@ -14,6 +15,26 @@ from fractions import Fraction
 FORMATS = {"e4m3": (8, 4, 3, 7), "e5m2": (8, 5, 2, 15), "bf16": (16, 8, 7, 127),
            "f16": (16, 5, 10, 15), "tf32": (19, 8, 10, 127), "f32": (32, 8, 23, 127)}
 HALF = 10  # mantissa bits of a unit whose c and result are f16
+BYTES, HALVES = ("e4m3", "e5m2"), ("bf16", "f16")
+
+# (arch, or 0 for wgmma; types of A): fraction bits that terms keep, mantissa bits of an f32 result,
+# products that are added to C at once
+UNITS = {
+    (80, HALVES): (24, 23, 8), (80, ("tf32",)): (24, 23, 4),
+    (89, BYTES): (13, 13, 16), (89, HALVES): (24, 23, 8), (89, ("tf32",)): (24, 23, 4),
+    (90, BYTES): (25, 23, 32), (90, HALVES): (25, 23, 16), (90, ("tf32",)): (25, 23, 8),
+    (100, BYTES): (25, 23, 32), (100, HALVES): (25, 23, 16), (100, ("tf32",)): (25, 23, 8),
+    (120, BYTES): (25, 23, 32), (120, HALVES): (25, 23, 16), (120, ("tf32",)): (25, 23, 8),
+    (0, BYTES): (13, 13, 32), (0, HALVES): (25, 23, 16), (0, ("tf32",)): (25, 23, 8),
+}
+
+
+def unit_of(arch, a_type, result):
+    """(fraction, mantissa, terms) of the unit behind an instruction."""
+    for (number, types), (fraction, mantissa, terms) in UNITS.items():
+        if number == arch and a_type in types:
+            return fraction, HALF if result == "f16" else mantissa, terms
+    raise ValueError(f"no unit for {a_type} on {arch}")
 
 
 def decode(code, name):
@@ -146,14 +167,16 @@ def same(got, expected):
 
 
 def check(line):
-    mode, a_type, b_type, fraction, mantissa, terms, c_bits, result, a, b = line.split()
+    mode, arch, kind, a_type, b_type, c_bits, result, a, b = line.split()
     a_codes = [int(x, 16) for x in a.split(",")]
     b_codes = [int(x, 16) for x in b.split(",")]
     value = int(c_bits, 16)
-    for at in range(0, len(a_codes), int(terms)):
-        end = at + int(terms)
-        value = step(mode, a_type, b_type, int(fraction), int(mantissa), value, a_codes[at:end],
-                     b_codes[at:end])
+    fraction, mantissa, terms = unit_of(int(arch), a_type, kind)
+    if mode != "hw":  # all at once
+        terms = len(a_codes)
+    for at in range(0, len(a_codes), terms):
+        value = step(mode, a_type, b_type, fraction, mantissa, value, a_codes[at:at + terms],
+                     b_codes[at:at + terms])
     return same(int(result, 16), value), value
 
 
