@@ -278,7 +278,7 @@ VECTOR_INLINE bool group_work(uint32_t *const *d, const tensor_group_call *call,
         return false;
     }
     if (call->mode == HONE_EMU_HW) {
-        if ((uint32_t)call->unit.terms != 8 * elements) {
+        if ((uint32_t)call->unit.terms != 8 * elements || !step_knows(&call->unit)) {
             return false;
         }
         return group_hw(d, call, elements);

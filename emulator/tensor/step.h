@@ -28,6 +28,13 @@ typedef struct tile_step {
     vf scale, unit;
 } tile_step;
 
+/* Units whose steps are the scalar one's here: terms of 13 bits end in 13, others in fp32's 23, and
+ * int32 holds the sums of 25. */
+VECTOR_INLINE bool step_knows(const tensor_unit *u)
+{
+    return u->fraction <= 25 && u->mantissa == (u->fraction == 13 ? 13 : 23);
+}
+
 /* Constants of a step, which loops over columns keep in registers: compilers would make them anew
  * in each. */
 typedef struct step_constants {

@@ -83,13 +83,13 @@ VECTOR_INLINE bool tile_step_all(tile *t, const step_constants *k, uint32_t firs
 
 /* Of a unit that takes k in two steps, all columns do the first before one does the second: a step
  * waits for the one before it, and columns do not wait for one another. False of a unit that takes
- * it in other steps. */
+ * it in other steps, or that these steps do not know. */
 VECTOR_INLINE bool tile_hw(tile *t)
 {
     uint32_t terms = (uint32_t)t->unit.terms, depth = 8 * t->elements;
     step_constants fixed;
 
-    if (terms != depth && 2 * terms != depth) {
+    if ((terms != depth && 2 * terms != depth) || !step_knows(&t->unit)) {
         return false;
     }
 
