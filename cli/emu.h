@@ -77,6 +77,7 @@ typedef struct emu_session {
     uint8_t *content[LAUNCH_ARGUMENTS]; /* before the launch; NULL: not written */
     CUevent begin, end;
     hone_emu_fault fault; /* of the last launch; result 0: none */
+    char *places;         /* of its deadlock or hang, a line for each; NULL: none */
     double modelled_ns;
 } emu_session;
 hone_status emu_session_open(const emu_options *o, device *d, const emu_code *c, emu_session *out,

@@ -93,6 +93,30 @@ static void near_text(const emu_session *s, uint64_t address, char *text, size_t
     }
 }
 
+/* Where each warp stands that cannot go on. */
+static void print_places(const char *places)
+{
+    const char *line = NULL;
+    size_t len = 0;
+
+    printf("  where each warp stands:\n");
+    for (int n = 1; (line = emu_line(places, n, &len)) != NULL; n++) {
+        printf("    %.*s\n", (int)len, line);
+    }
+}
+
+static json_t *places_json(const char *places)
+{
+    json_t *list = json_array();
+    const char *line = NULL;
+    size_t len = 0;
+
+    for (int n = 1; (line = emu_line(places, n, &len)) != NULL; n++) {
+        json_array_append_new(list, json_stringn(line, len));
+    }
+    return list;
+}
+
 void emu_report_fault(const emu_session *s, const emu_code *c, json_t *root)
 {
     const hone_emu_fault *f = &s->fault;
@@ -109,6 +133,9 @@ void emu_report_fault(const emu_session *s, const emu_code *c, json_t *root)
                                       "source_line", f->source_line, "place", place, "cta",
                                       (json_int_t)f->cta, "warp", f->warp, "lane", f->lane,
                                       "address", (json_int_t)f->address, "near", near));
+        if (s->places != NULL) {
+            json_object_set_new(json_object_get(root, "fault"), "places", places_json(s->places));
+        }
         return;
     }
     printf("%s: %s\n  at %s, CTA (%s), warp %d", f->kind, f->message, place, cta, f->warp);
@@ -116,6 +143,9 @@ void emu_report_fault(const emu_session *s, const emu_code *c, json_t *root)
         printf(", lane %d", f->lane);
     }
     printf("%s%s\n", near[0] != '\0' ? "\n  the address is " : "", near);
+    if (s->places != NULL) {
+        print_places(s->places);
+    }
     print_source(s->o, c, f);
     printf("  PTX:\n");
     emu_print_around(c->ptx, f->ptx_line, 2);

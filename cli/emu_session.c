@@ -171,6 +171,7 @@ void emu_session_close(emu_session *s)
 {
     const driver *d = s->device != NULL ? s->device->driver : NULL;
 
+    free(s->places);
     for (size_t n = 0; d != NULL && n < s->o->memory_len; n++) {
         free(s->content[n]);
         if (s->address[n] != 0) {
@@ -295,6 +296,20 @@ static CUresult launch(const emu_session *s, void **pointers)
     return s->device->driver->cuLaunchKernelEx(&shape, s->function, pointers, NULL);
 }
 
+static hone_status take_places(emu_session *s, const hone_emu_api *emu, hone_error *error)
+{
+    hone_status status = HONE_OK;
+    size_t len = 0;
+
+    TRY(emu->last_places(s->device->ordinal, NULL, 0, &len, error));
+    s->places = len > 0 ? malloc(len + 1) : NULL;
+    if (s->places != NULL) {
+        TRY(emu->last_places(s->device->ordinal, s->places, len + 1, &len, error));
+    }
+done:
+    return status;
+}
+
 /* What a launch that did not end well left: the kernel's fault, or a refusal. */
 static hone_status take_fault(emu_session *s, CUresult result, hone_error *error)
 {
@@ -302,6 +317,7 @@ static hone_status take_fault(emu_session *s, CUresult result, hone_error *error
     const hone_emu_api *emu = s->device->driver->emu;
 
     TRY(emu->last_fault(s->device->ordinal, &s->fault, error));
+    TRY(take_places(s, emu, error));
     TRY(emu->reset(s->device->ordinal, error));
     if (s->fault.result == 0 || s->fault.ptx_line == 0) {
         status = status_set(error, HONE_BAD_ARGUMENT, s->o->file, 0,
@@ -329,6 +345,8 @@ hone_status emu_session_launch(emu_session *s, uint64_t seed, int timing, bool *
     }
     memset(p, 0, sizeof *p);
     s->fault = (hone_emu_fault){.result = 0};
+    free(s->places);
+    s->places = NULL;
     TRY(d->emu->set_schedule(s->device->ordinal, seed, error));
     TRY(d->emu->set_timing(s->device->ordinal, (hone_emu_timing)timing, error));
     TRY(prepare(s, error));

@@ -206,6 +206,27 @@ static hone_status last_fault(int device, hone_emu_fault *out, hone_error *error
     return status;
 }
 
+static hone_status last_places(int device, char *text, size_t capacity, size_t *len,
+                               hone_error *error)
+{
+    shim_device *d = NULL;
+    if (len == NULL || (text == NULL && capacity != 0)) {
+        return status_set(error, HONE_BAD_ARGUMENT, NULL, 0, "nowhere to write the places");
+    }
+    hone_status status = lock_device(device, &d, error);
+    if (status == HONE_OK) {
+        const char *places = d->places != NULL ? d->places : "";
+        *len = strlen(places);
+        if (capacity > 0) {
+            size_t most = *len < capacity ? *len : capacity - 1;
+            memcpy(text, places, most);
+            text[most] = '\0';
+        }
+        shim_unlock(d);
+    }
+    return status;
+}
+
 /* Modes, samples and a fault that was asked for stay: they are the caller's, not the process's. */
 static hone_status reset(int device, hone_error *error)
 {
@@ -219,6 +240,8 @@ static hone_status reset(int device, hone_error *error)
         memset(&d->counters, 0, sizeof d->counters);
         memset(&d->estimate, 0, sizeof d->estimate);
         machine_profile_free(&d->profile);
+        free(d->places);
+        d->places = NULL;
         shim_unlock(d);
     }
     return status;
@@ -258,6 +281,7 @@ const hone_emu_api *hone_emu_api_v1(void)
         .set_resources = set_resources,
         .last_counters = last_counters,
         .last_fault = last_fault,
+        .last_places = last_places,
         .set_profile = set_profile,
         .last_profile = last_profile,
         .last_estimate = last_estimate,

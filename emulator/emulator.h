@@ -84,6 +84,9 @@ typedef struct machine_launch {
     machine_writes *written;
     machine_profile *profile;    /* NULL: not wanted; else empty before, filled by the run */
     hone_emu_estimate *estimate; /* NULL: not wanted */
+    /* NULL: not wanted; else NULL behind it, and after a deadlock or a hang a text for the caller to
+     * free: a line for each place that warps of the cluster stand at. */
+    char **places;
 } machine_launch;
 
 /* Run it. On a fault: *fault is filled, its `result` is the CUresult that the driver reports, and

@@ -8,7 +8,7 @@
 
 #include "include/hone.h"
 
-#define HONE_EMU_VERSION 4
+#define HONE_EMU_VERSION 5
 
 typedef enum hone_emu_arithmetic {
     HONE_EMU_EXACT = 1, /* tensor products summed exactly, rounded once to fp32 */
@@ -207,6 +207,13 @@ typedef struct hone_emu_api {
     /* Counters of the device's last launch, and the last fault. */
     hone_status (*last_counters)(int device, hone_emu_counters *out, hone_error *error);
     hone_status (*last_fault)(int device, hone_emu_fault *out, hone_error *error);
+
+    /* After a launch that ended in a deadlock or a hang: where each warp of the cluster stands, a
+     * line for each place (the fault's message has as many as fit, and how many more). Empty after
+     * any other launch. *len is the text's length; as much as `capacity` has room for is written,
+     * ended by NUL. */
+    hone_status (*last_places)(int device, char *text, size_t capacity, size_t *len,
+                               hone_error *error);
 
     /* Count by line of PTX too, from the next launch on (default off). The lines that ran, in the
      * order of the PTX: *len is how many there are, of which the first `capacity` are written. */

@@ -177,10 +177,13 @@ static CUresult run(shim_function *f, const CUlaunchConfig *config, const shim_a
         .sample_len = d->sample_len,
         .profile = d->profiles ? &d->profile : NULL,
         .estimate = &d->estimate,
+        .places = &d->places,
     };
     memset(&d->counters, 0, sizeof d->counters);
     memset(&d->estimate, 0, sizeof d->estimate);
     machine_profile_free(&d->profile);
+    free(d->places);
+    d->places = NULL;
     hone_status status = machine_run(&launch, &d->counters, &fault, &error);
     shim_forget_writes(c);
     c->written = written;

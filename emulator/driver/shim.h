@@ -74,6 +74,7 @@ typedef struct shim_device {
     bool profiles; /* launches count by line */
     machine_profile profile;
     hone_emu_fault fault;
+    char *places; /* of the last deadlock or hang; NULL: none */
     uint64_t launches, fault_from; /* launches since the fault was asked for, and from which on */
     CUresult fault_result;
     double clock_ns;  /* modelled time of all that ran */

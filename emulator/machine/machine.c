@@ -134,6 +134,7 @@ void machine_close_run(run_state *run)
     free(run->hit);
     free(run->sample);
     free(run->profile);
+    free(run->places);
     purse_close(&run->purse);
 }
 
@@ -157,6 +158,9 @@ hone_status machine_run(const machine_launch *launch, hone_emu_counters *counter
     run_state run = {0};
     hone_status status = HONE_OK;
 
+    if (launch->places != NULL) {
+        *launch->places = NULL;
+    }
     TRY(check_launch(launch, error));
     memory_begin_epoch(launch->memory);
     if ((launch->checks & HONE_EMU_CHECK_UNINITIALISED) == 0) {
@@ -167,6 +171,10 @@ hone_status machine_run(const machine_launch *launch, hone_emu_counters *counter
     TRY(gather(&run, counters, error));
     if (run.faulted) {
         *fault = run.fault;
+        if (launch->places != NULL) {
+            *launch->places = run.places;
+            run.places = NULL;
+        }
         status = status_set(error, HONE_WRONG, run.kernel->name, run.fault.ptx_line, "%s: %s",
                             run.fault.kind, run.fault.message);
     }

@@ -159,6 +159,7 @@ struct machine_run_state {
     hone_emu_line *profile;  /* by instruction; NULL: not wanted */
     counters_sample *sample; /* NULL: all CTAs run */
     hone_emu_fault fault;
+    char *places; /* of a deadlock or a hang: see machine_launch; NULL without memory */
     bool faulted, out_of_memory;
     memory_purse purse; /* what it takes beside its clusters and its race detector */
     race_book *races;   /* race.h: NULL until a cluster looks for races */
@@ -272,7 +273,8 @@ void cluster_leave(warp *w, uint32_t leaving);
 /* Number of CTAs of a cluster of this launch. */
 uint32_t cluster_size(const machine_launch *l);
 uint64_t cluster_bytes(const machine_launch *l); /* of host memory, of one that is open */
-/* No warp of the cluster can go on: where each stands. The same of one that runs too long. */
+/* places.c: no warp of the cluster can go on: where each stands. The same of one that runs too
+ * long. */
 void cluster_report_deadlock(cluster *c);
 void cluster_report_hang(cluster *c);
 /* registers.c: of a thread when the launch begins; setmaxnreg. */

@@ -79,6 +79,9 @@ static void hand_in(crew *c, run_state *run, uint64_t place, bool counts)
     if (run->faulted && !run->out_of_memory && place < c->fault_at) {
         __atomic_store_n(&c->fault_at, place, __ATOMIC_RELAXED);
         c->total->fault = run->fault;
+        free(c->total->places);
+        c->total->places = run->places;
+        run->places = NULL;
         c->total->faulted = true;
     }
     add_up(c);

@@ -44,6 +44,15 @@ static const char racy[] = "extern \"C\" __global__ void racy(int *out)\n"
                            "    out[threadIdx.x] = s[63 - threadIdx.x];\n"
                            "}\n";
 
+/* 16 warps wait at one barrier for twice as many threads, the others at others. */
+static const char stuck[] =
+    "extern \"C\" __global__ void stuck(int *out)\n"
+    "{\n"
+    "    int id = threadIdx.x < 512 ? 1 : 1 + (threadIdx.x - 480) / 64;\n"
+    "    asm volatile(\"barrier.sync %0, 1024;\" :: \"r\"(id) : \"memory\");\n"
+    "    out[threadIdx.x] = 1;\n"
+    "}\n";
+
 /* CTA n stores n times. */
 static const char uneven[] = "extern \"C\" __global__ void uneven(volatile int *out)\n"
                              "{\n"
@@ -113,6 +122,7 @@ static void setup(void)
     put("strided.cu", strided);
     put("racy.cu", racy);
     put("uneven.cu", uneven);
+    put("stuck.cu", stuck);
     put("loads.ptx", loads);
     put("box.cu", box);
     put("ranks.cu", ranks);
@@ -179,6 +189,10 @@ static const struct {
      0,
      {"y: 0 1 0 1\n"}},
     {"hone emu check racy.cu --block 64 --arg buf:256:zero:out", 1, {"race: ", "at racy.cu:"}},
+    {"hone emu check stuck.cu --block 1024 --arg buf:4K",
+     1,
+     {"deadlock: no warp can go on: warp 0-16 line", " more warps\n",
+      "  where each warp stands:\n    warp 0-16 line", "\n    warp 31 line "}},
     {"hone emu run racy.cu --block 64 --checks memory --arg buf:256:zero:out --dump out:i32:2",
      0,
      {"out: 63 62"}},
@@ -327,6 +341,19 @@ START_TEST(a_fault_as_json_has_its_place)
 }
 END_TEST
 
+START_TEST(a_deadlock_as_json_lists_its_places)
+{
+    json_t *root =
+        program_json(&here, "hone emu check stuck.cu --block 1024 --arg buf:4K --json; true");
+    const json_t *places = json_object_get(json_object_get(root, "fault"), "places");
+    const char *last = json_string_value(json_array_get(places, 8));
+
+    ck_assert_uint_eq(json_array_size(places), 9); /* 0-16, 17-18, ..., 29-30, 31 */
+    ck_assert_msg(last != NULL && strncmp(last, "warp 31 line ", 13) == 0, "%s", last);
+    json_decref(root);
+}
+END_TEST
+
 int main(void)
 {
     TCase *tests = tcase_create("emu");
@@ -338,5 +365,6 @@ int main(void)
     tcase_add_test(tests, a_profile_as_json_has_the_known_counters);
     tcase_add_test(tests, a_sample_is_scaled_and_says_how_sure_it_is);
     tcase_add_test(tests, a_fault_as_json_has_its_place);
+    tcase_add_test(tests, a_deadlock_as_json_lists_its_places);
     return suite_run_here("cli/emu", tests);
 }

@@ -326,6 +326,98 @@ START_TEST(registers_go_from_one_warpgroup_to_another)
 }
 END_TEST
 
+enum { STUCK_WARPS = 32 };
+
+/* In a pair of CTAs of 32 warps each warp has a line of its own to wait at, for one that never
+ * comes. Line `LINE + 3 + 2 * n` is warp n's. */
+static void open_stuck(ptx_bench *b, char **places)
+{
+    char body[6000];
+    int used = snprintf(body, sizeof body, "shr.u32 %%r3, %%r0, 5;\n.reg .pred %%q<2>;\n");
+
+    for (uint32_t n = 0; n < STUCK_WARPS; n++) {
+        used +=
+            snprintf(body + used, sizeof body - (size_t)used,
+                     "setp.eq.u32 %%p1, %%r3, %u; @!%%p1 bra L%u;\nbar.sync %u, 1024;\nL%u: ", n, n,
+                     n == 17 ? 2 : 1, n);
+    }
+    open_body(b, body);
+    *places = NULL;
+    b->launch.places = places;
+    b->launch.cluster[0] = 2;
+}
+
+/* "warp 3 line 17 ..." of a CTA: how many of the list's lines say just that. */
+static int lines_with(const char *places, uint32_t cta, uint32_t n)
+{
+    char want[100];
+    int found = 0;
+
+    snprintf(want, sizeof want, "CTA %u of the cluster, warp %u line %u barrier %d (%d of 1024)\n",
+             cta, n, LINE + 3 + 2 * n, n == 17 ? 2 : 1, n == 17 ? 32 : 992);
+    for (const char *at = strstr(places, want); at != NULL; at = strstr(at + 1, want)) {
+        found++;
+    }
+    return found;
+}
+
+START_TEST(a_deadlock_says_where_each_warp_stands)
+{
+    char *places = NULL;
+    ptx_bench b;
+    uint64_t out = 0;
+    int named = 0, more = 0;
+
+    open_stuck(&b, &places);
+    ck_assert_int_eq(
+        ptx_bench_run(&b, "k", (uint32_t[]){4, 1, 1}, (uint32_t[]){1024, 1, 1}, (void *[]){&out}),
+        HONE_WRONG);
+    ck_assert_str_eq(b.fault.kind, "deadlock");
+    ck_assert_ptr_nonnull(places);
+    for (uint32_t n = 0; n < 2 * STUCK_WARPS; n++) {
+        ck_assert_msg(lines_with(places, n / STUCK_WARPS, n % STUCK_WARPS) == 1, "warp %u: %s", n,
+                      places);
+    }
+    /* the message has room for some, and says of how many it has not */
+    for (const char *at = strstr(b.fault.message, ", warp "); at != NULL;
+         at = strstr(at + 1, ", warp ")) {
+        named++;
+    }
+    const char *rest = strstr(b.fault.message, "; and ");
+    ck_assert_msg(rest != NULL && sscanf(rest, "; and %d more warps", &more) == 1, "%s",
+                  b.fault.message);
+    ck_assert_int_ge(named, 3);
+    ck_assert_int_eq(named + more, 2 * STUCK_WARPS);
+    free(places);
+    ptx_bench_close(&b);
+}
+END_TEST
+
+/* On two host threads, too, the list is that of the fault. */
+START_TEST(several_host_threads_have_the_places_of_the_first_fault)
+{
+    char *one = NULL, *two = NULL;
+    ptx_bench b;
+    uint64_t out = 0;
+
+    open_stuck(&b, &one);
+    for (int threads = 1; threads <= 2; threads++) {
+        b.launch.threads = threads;
+        b.launch.places = threads == 1 ? &one : &two;
+        b.launch.checks &= ~(uint32_t)HONE_EMU_CHECK_GLOBAL_RACES;
+        ck_assert_int_eq(ptx_bench_run(&b, "k", (uint32_t[]){8, 1, 1}, (uint32_t[]){1024, 1, 1},
+                                       (void *[]){&out}),
+                         HONE_WRONG);
+        ck_assert_uint_eq(b.fault.cta, 0);
+    }
+    ck_assert_ptr_nonnull(one);
+    ck_assert_str_eq(one, two);
+    free(one);
+    free(two);
+    ptx_bench_close(&b);
+}
+END_TEST
+
 int main(void)
 {
     TCase *tests = tcase_create("cluster");
@@ -336,6 +428,8 @@ int main(void)
     tcase_add_test(tests, atomics_reach_every_cta);
     tcase_add_test(tests, special_registers_say_where_a_cta_is);
     tcase_add_test(tests, a_reducing_barrier_counts_halves_that_arrive_apart);
+    tcase_add_test(tests, a_deadlock_says_where_each_warp_stands);
+    tcase_add_test(tests, several_host_threads_have_the_places_of_the_first_fault);
     tcase_add_test(tests, registers_go_from_one_warpgroup_to_another);
     return suite_run("emulator/cluster", tests);
 }

@@ -446,7 +446,7 @@ START_TEST(structs_that_cross_the_boundary_have_the_drivers_sizes)
     ck_assert_uint_eq(sizeof(CUctxCreateParams), 24);
     ck_assert_uint_eq(sizeof(CUuuid), 16);
     ck_assert_uint_eq(sizeof(CUdeviceptr), 8);
-    ck_assert_uint_eq(sizeof(hone_emu_api), 8 + 16 * sizeof(void *));
+    ck_assert_uint_eq(sizeof(hone_emu_api), 8 + 17 * sizeof(void *));
 }
 END_TEST
 
