@@ -238,6 +238,9 @@ static hone_status fill(const hone_problem *problem, inputs_kind kind, inputs_ro
     case HONE_OP_MOE_COMBINE:
         fill_counter(in->image[3]);
         return inputs_fill_moe_combine(&problem->as.moe_combine, kind, seed, in, error);
+    case HONE_OP_TOPK:
+        inputs_fill_topk(&problem->as.topk, kind, seed, in);
+        return HONE_OK;
     case HONE_OP_KV_QUANT:
         return inputs_fill_kv_quant(&problem->as.kv_quant, kind, seed, in, error);
     case HONE_OP_KV_GATHER:

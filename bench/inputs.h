@@ -62,6 +62,8 @@ typedef struct inputs {
  * act_quant's rows leave some out: all, none and a part of an expert's, a quarter of listed ones.
  * Rows of a moe_gemm without an expert are NaN, their scales too; the special kind's groups hold
  * what must be clamped: labels and numbers of rows out of range, ends that fall.
+ * A topk's bounds are of every length, hostile ones too, those of NORMAL whole; scores outside of
+ * them are +inf, and its index starts as 0x80 bytes, which no index has.
  * HONE_NO_MEMORY, HONE_OVERFLOW, HONE_UNSUPPORTED for operands that are neither e4m3 nor e2m1.
  * Caller frees with inputs_free. */
 hone_status inputs_make(const hone_problem *problem, inputs_kind kind, uint64_t seed, inputs *out,

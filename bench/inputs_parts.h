@@ -55,6 +55,9 @@ void inputs_fill_moe_align(const hone_moe_align *p, inputs_kind kind, uint64_t s
 hone_status inputs_fill_moe_combine(const hone_moe_combine *p, inputs_kind kind, uint64_t seed,
                                     inputs *in, hone_error *error);
 
+/* Scores, bounds and lists of blocks. What lies outside of bounds is +inf. */
+void inputs_fill_topk(const hone_topk *p, inputs_kind kind, uint64_t seed, inputs *in);
+
 /* A normal variate. */
 float inputs_normal(uint64_t *state);
 

@@ -45,6 +45,9 @@ uint64_t prove_tiles_all(const hone_problem *problem, const segments *runs, cons
         tiles = integer_ceil_div(gemm->m, cover->rows) * gemm->batch *
                 integer_ceil_div(gemm->n, cover->columns);
     }
+    if (problem->op == HONE_OP_TOPK) {
+        tiles = integer_ceil_div(problem->as.topk.rows, cover->rows);
+    }
     for (size_t i = 0; problem->op == HONE_OP_MOE_GEMM && i < runs->len; i++) {
         tiles += integer_ceil_div(runs->run[i].rows, cover->rows) *
                  integer_ceil_div(segments_columns(&problem->as.moe_gemm), cover->columns);

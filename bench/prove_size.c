@@ -65,6 +65,8 @@ static double elements_of(const hone_problem *problem)
     case HONE_OP_MOE_COMBINE:
         return (double)problem->as.moe_combine.tokens * (double)problem->as.moe_combine.n *
                problem->as.moe_combine.topk;
+    case HONE_OP_TOPK:
+        return (double)problem->as.topk.rows * (double)problem->as.topk.width;
     default:
         return 0.0;
     }
@@ -99,6 +101,7 @@ static int64_t drawn_tokens(const hone_problem *problem)
 {
     return problem->op == HONE_OP_MOE_ALIGN     ? problem->as.moe_align.tokens
            : problem->op == HONE_OP_MOE_COMBINE ? problem->as.moe_combine.tokens
+           : problem->op == HONE_OP_TOPK        ? problem->as.topk.rows
            : problem->op == HONE_OP_KV_GATHER   ? problem->as.kv_gather.tokens
            : problem->op == HONE_OP_KV_QUANT    ? problem->as.kv_quant.tokens
                                                 : INPUTS_MANY_TOKENS;

@@ -76,6 +76,10 @@ void reference_moe_combine(const hone_moe_combine *p, const inputs *in, int64_t 
 /* Entries that name no row, though they are not -1. */
 uint64_t reference_moe_combine_dropped(const hone_moe_combine *p, const inputs *in);
 
+/* A row of a topk's index, k entries, by a full sort. HONE_NO_MEMORY. */
+hone_status reference_topk(const hone_topk *p, const inputs *in, int64_t row, int32_t *index,
+                           hone_error *error);
+
 /* The whole cache and the counters after all tokens: `cache`, `dropped` and `nonfinite` start as
  * `in` has them. */
 hone_status reference_kv_quant(const hone_kv_quant *p, const inputs *in, uint8_t *cache,

@@ -59,6 +59,7 @@ hone_status verify_mxfp4_fold(const verify_request *r, verify_result *out, hone_
 hone_status verify_scale_pack(const verify_request *r, verify_result *out, hone_error *error);
 hone_status verify_moe_align(const verify_request *r, verify_result *out, hone_error *error);
 hone_status verify_moe_combine(const verify_request *r, verify_result *out, hone_error *error);
+hone_status verify_topk(const verify_request *r, verify_result *out, hone_error *error);
 hone_status verify_kv_quant(const verify_request *r, verify_result *out, hone_error *error);
 hone_status verify_kv_gather(const verify_request *r, verify_result *out, hone_error *error);
 

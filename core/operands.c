@@ -4,6 +4,7 @@
 
 #include "core/checked.h"
 #include "core/numfmt.h"
+#include "core/problem_index.h"
 #include "core/problem_moe.h"
 
 #include <math.h>
@@ -306,6 +307,9 @@ hone_status problem_operands(const hone_problem *problem, hone_operand out[HONE_
     case HONE_OP_MOE_COMBINE:
         len = problem_operands_moe_combine(&problem->as.moe_combine, made);
         break;
+    case HONE_OP_TOPK:
+        len = problem_operands_topk(&problem->as.topk, made);
+        break;
     case HONE_OP_KV_QUANT:
         len = operands_kv_quant(&problem->as.kv_quant, made);
         break;
@@ -403,6 +407,10 @@ void problem_work(const hone_problem *problem, double *flop, double *bytes)
         *bytes = problem_bytes_moe_combine(&problem->as.moe_combine);
         return;
     }
+    if (problem->op == HONE_OP_TOPK) {
+        *bytes = problem_bytes_topk(&problem->as.topk);
+        return;
+    }
     if (problem->op == HONE_OP_KV_GATHER) { /* as many of its cache's as it has rows */
         const hone_kv_gather *p = &problem->as.kv_gather;
         record_layout_of(&p->record, p->page_size, &layout, NULL);
@@ -443,6 +451,8 @@ bool problem_is_empty(const hone_problem *problem)
         return false; /* its counts are always written */
     case HONE_OP_MOE_COMBINE:
         return problem->as.moe_combine.tokens == 0 || problem->as.moe_combine.n == 0;
+    case HONE_OP_TOPK:
+        return problem->as.topk.rows == 0; /* without columns its rows are -1 */
     case HONE_OP_KV_QUANT:
         return problem->as.kv_quant.tokens == 0;
     default:

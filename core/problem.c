@@ -75,6 +75,23 @@ static const char *const index_names[] = {
     [HONE_INDEX_I32] = "i32",
     [HONE_INDEX_I64] = "i64",
 };
+static const char *const span_names[] = {
+    [HONE_SPAN_WHOLE] = "whole",
+    [HONE_SPAN_ENDS] = "ends",
+    [HONE_SPAN_BOTH] = "both",
+    [HONE_SPAN_COMPRESSED] = "compressed",
+};
+static const char *const pick_names[] = {
+    [HONE_PICK_EVERY] = "every",
+    [HONE_PICK_BLOCKED] = "blocked",
+    [HONE_PICK_LISTED] = "listed",
+};
+_Static_assert(HONE_PICK_LISTED == (int)HONE_ROWS_LISTED && HONE_PICK_EVERY == (int)HONE_ROWS_EVERY,
+               "one name means one number in formulas");
+static const char *const sort_names[] = {
+    [HONE_SORT_INDEX] = "by_index",
+    [HONE_SORT_SCORE] = "by_score",
+};
 static const char *const page_layout_names[] = {
     [HONE_PAGE_SPLIT] = "split",
     [HONE_PAGE_INTERLEAVED] = "interleaved",
@@ -298,6 +315,21 @@ static const problem_field moe_combine_fields[] = {
     ENUM(moe_combine, "out", out, dtype_names, HONE_DTYPE_BF16, false),
     NUMBER(moe_combine, "accumulate", accumulate, 0, 1, 0, false),
     NUMBER(moe_combine, "align", align, 1, 16, 0, false),
+};
+
+static const problem_field topk_fields[] = {
+    SIZE(topk, "rows", rows, 0, true, true),
+    SIZE(topk, "width", width, 0, true, false),
+    FREE_SIZE(topk, "stride", stride, 0, false),
+    NUMBER(topk, "k", k, 1, 4096, 0, true),
+    ENUM(topk, "in", in, dtype_names, HONE_DTYPE_F32, false),
+    ENUM(topk, "span", span, span_names, HONE_SPAN_ENDS, false),
+    ENUM(topk, "pick", pick, pick_names, HONE_PICK_EVERY, false),
+    NUMBER(topk, "block", block, 1, 128, 1, false),
+    NUMBER(topk, "pin", pin, 0, 1, 0, false),
+    NUMBER(topk, "drop", drop, 0, 1, 0, false),
+    ENUM(topk, "sort", sort, sort_names, HONE_SORT_INDEX, false),
+    NUMBER(topk, "align", align, 1, 16, 0, false),
 };
 
 static const struct {

@@ -4,6 +4,7 @@
 #include "core/problem.h"
 
 #include "core/numfmt.h"
+#include "core/problem_index.h"
 #include "core/problem_moe.h"
 
 #include <inttypes.h>
@@ -462,6 +463,8 @@ static hone_status check_op(const hone_problem *problem, hone_error *error)
         return problem_check_moe_align(&problem->as.moe_align, error);
     case HONE_OP_MOE_COMBINE:
         return problem_check_moe_combine(&problem->as.moe_combine, error);
+    case HONE_OP_TOPK:
+        return problem_check_topk(&problem->as.topk, error);
     case HONE_OP_KV_QUANT:
         return check_kv_quant(&problem->as.kv_quant, error);
     default:

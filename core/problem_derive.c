@@ -4,6 +4,7 @@
 
 #include "core/integer.h"
 #include "core/numfmt.h"
+#include "core/problem_index.h"
 #include "core/problem_moe.h"
 
 static void set_if_zero(int32_t *field, int32_t value)
@@ -152,6 +153,9 @@ void problem_derive(hone_problem *problem)
         break;
     case HONE_OP_MOE_COMBINE:
         problem_derive_moe_combine(&problem->as.moe_combine);
+        break;
+    case HONE_OP_TOPK:
+        problem_derive_topk(&problem->as.topk);
         break;
     case HONE_OP_KV_GATHER:
         derive_kv_gather(&problem->as.kv_gather);

@@ -36,6 +36,8 @@ static size_t fields_bytes(int32_t op)
         return offsetof(hone_moe_align, align) + sizeof(int32_t);
     case HONE_OP_MOE_COMBINE:
         return offsetof(hone_moe_combine, align) + sizeof(int32_t);
+    case HONE_OP_TOPK:
+        return offsetof(hone_topk, align) + sizeof(int32_t);
     case HONE_OP_KV_GATHER:
         return offsetof(hone_kv_gather, align) + sizeof(int32_t);
     default:

@@ -4,6 +4,7 @@
 #ifndef HONE_PROBLEM_H
 #define HONE_PROBLEM_H
 
+#include "hone_index.h"
 #include "hone_moe.h"
 #include "hone_words.h"
 
@@ -210,6 +211,7 @@ typedef struct hone_problem {
         hone_moe_gemm moe_gemm;
         hone_moe_align moe_align;
         hone_moe_combine moe_combine;
+        hone_topk topk;
     } as;
 } hone_problem;
 

@@ -72,7 +72,8 @@ HONE_API const char *hone_status_text(hone_status status);
     X(scale_pack, SCALE_PACK, 8)                                                                   \
     X(moe_gemm, MOE_GEMM, 9)                                                                       \
     X(moe_align, MOE_ALIGN, 10)                                                                    \
-    X(moe_combine, MOE_COMBINE, 11)
+    X(moe_combine, MOE_COMBINE, 11)                                                                \
+    X(topk, TOPK, 12)
 
 typedef enum hone_op {
 #define X(text, NAME, value) HONE_OP_##NAME = value,

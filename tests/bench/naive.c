@@ -359,6 +359,9 @@ void naive_run(const hone_problem *problem, const inputs *in, naive_fault fault,
     case HONE_OP_MOE_COMBINE:
         naive_moe_combine(&problem->as.moe_combine, in, fault, out);
         break;
+    case HONE_OP_TOPK:
+        naive_topk(&problem->as.topk, in, fault, out);
+        break;
     case HONE_OP_KV_QUANT:
         naive_kv_quant(&problem->as.kv_quant, in, fault, out);
         break;

@@ -67,6 +67,7 @@ void naive_scale_write(uint8_t *scales, int32_t dtype, int64_t place, float scal
  * NAIVE_K_TAIL aligns none, NAIVE_SLOT_MINUS gives -1 to the last expert, NAIVE_INFINITY_FITS cuts
  * ids to 32 bits, NAIVE_PAGE_OFF numbers rows within their expert, NAIVE_EVERY_ROW counts what has
  * no room. */
+void naive_topk(const hone_topk *p, const inputs *in, naive_fault fault, inputs *out);
 void naive_moe_align(const hone_moe_align *p, const inputs *in, naive_fault fault, inputs *out);
 
 /* Sums of them. Faults: NAIVE_SWAPPED_SCALE adds in the order of the last first,

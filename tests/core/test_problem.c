@@ -26,6 +26,10 @@ static const char *const bases[] = {
     "moe_align:tokens=64,experts=32,topk=8,group_layout=contiguous",
     "moe_align:tokens=7,m=90,experts=9,topk=3,group_layout=psum,row_align=32,ids=i64,align=8",
     "moe_combine:tokens=64,n=7168,topk=8",
+    "topk:rows=64,width=65536,k=2048",
+    "topk:rows=3,width=520,stride=768,k=705,in=bf16,span=both,pick=blocked,block=8,pin=1,drop=1,"
+    "sort=by_score",
+    "topk:rows=9,width=16384,k=512,span=compressed,pick=listed,block=8,align=4",
     "moe_combine:tokens=3,n=33,m=90,topk=6,in=f32,out=f32,accumulate=1",
     "kv_quant:tokens=64,pages=100,record=v41_528-split-pow2_amax",
     "kv_quant:tokens=3,pages=2,record=v32_656-interleaved-pow2_scale",
