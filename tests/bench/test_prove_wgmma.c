@@ -1,5 +1,6 @@
 /* test_prove_wgmma.c - fp8_gemm/sm90_wgmma proved on the emulator: every axis and recipe by pinned
- * configs, races looked for, and mutants of its pipeline that the proof must refuse. */
+ * configs, races looked for, and mutants of its pipeline that the proof must refuse: one in two, unless HONE_PROVE_ALL is
+ * set. */
 #include "tests/bench/prove_fixture.h"
 #include "tests/support/suite.h"
 
@@ -174,7 +175,9 @@ START_TEST(a_mutant_is_refused)
 {
     const int row = mutants[_i].row;
 
-    prove_fixture_refuse(&mutants[_i], right[row].problem, TEMPLATE, right[row].config);
+    if (!prove_fixture_leaves(_i, 2, TEMPLATE, mutants[_i].old)) {
+        prove_fixture_refuse(&mutants[_i], right[row].problem, TEMPLATE, right[row].config);
+    }
 }
 END_TEST
 

@@ -17,7 +17,7 @@
 enum {
     MOST_AXES = 40,
     MOST_VALUES = 16,
-    TRIES = 24,
+    TRIES = 60,
     RARE_TRIES = 4000,
     TRIED_CONFIGS = 400,
     MOST_CASES = 4096
