@@ -83,6 +83,12 @@ static size_t join_rows(row *rows, size_t len)
 #define X(name) last->name += l->name;
         HONE_EMU_LINE_COUNTERS(X)
 #undef X
+        for (size_t k = 0; k < ARRAY_LEN(l->tensor_macs); k++) {
+            last->tensor_macs[k] += l->tensor_macs[k];
+        }
+        if (l->source_unique_lines > last->source_unique_lines) {
+            last->source_unique_lines = l->source_unique_lines;
+        }
     }
     return kept;
 }
@@ -209,6 +215,48 @@ static void place_of(const emu_session *s, const row *r, char *text, size_t capa
     }
 }
 
+/* Of a row what is not 0: classes of instructions, memory, products, waits. */
+static void print_details(const hone_emu_line *l)
+{
+    const struct {
+        const char *text;
+        uint64_t value;
+    } details[] = {
+        {"alu", l->alu},
+        {"fp32", l->fp32},
+        {"fp64", l->fp64},
+        {"half", l->half},
+        {"sfu", l->sfu},
+        {"conversion", l->conversion},
+        {"control", l->control},
+        {"memory", l->memory},
+        {"tensor", l->tensor},
+        {"async", l->async},
+        {"bytes of distinct lines", l->source_unique_lines * 128},
+        {"bytes copied to shared memory", l->async_copy_bytes + l->tma_load_bytes},
+        {"bytes copied from it", l->tma_store_bytes},
+        {"arrivals at barriers", l->barriers},
+        {"arrivals at mbarriers", l->mbarrier_arrivals},
+        {"waits", l->waits},
+    };
+    const char *before = "        ";
+
+    for (size_t n = 0; n < ARRAY_LEN(details); n++) {
+        if (details[n].value > 0) {
+            printf("%s%" PRIu64 " %s", before, details[n].value, details[n].text);
+            before = ", ";
+        }
+    }
+    for (size_t n = 0; n < GPU_MMA_KINDS; n++) {
+        if (l->tensor_macs[n] > 0) {
+            printf("%s%" PRIu64 " multiply-adds of %s", before, l->tensor_macs[n],
+                   gpu_mma_name((gpu_mma)n));
+            before = ", ";
+        }
+    }
+    printf("%s", before[0] == ',' ? "\n" : "");
+}
+
 static void print_rows(const emu_session *s, const emu_code *c, const row *rows, size_t len)
 {
     double all = 0;
@@ -234,6 +282,7 @@ static void print_rows(const emu_session *s, const emu_code *c, const row *rows,
             printf("  %.*s", (int)(text_len < 100 ? text_len : 100), text);
         }
         printf("\n");
+        print_details(l);
     }
     if (most < len) {
         printf("  ... and %zu lines more (--rows 0 shows all)\n", len - most);
@@ -276,6 +325,8 @@ static json_t *rows_json(const row *rows, size_t len)
 #define X(name) json_object_set_new(one, #name, json_integer((json_int_t)l->name));
         HONE_EMU_LINE_COUNTERS(X)
 #undef X
+        json_object_set_new(one, "unique_lines", json_integer((json_int_t)l->source_unique_lines));
+        json_object_set_new(one, "tensor_macs", macs_json(l->tensor_macs));
         json_array_append_new(list, one);
     }
     return list;

@@ -103,11 +103,21 @@ typedef struct hone_emu_estimate {
     double error[HONE_EMU_COUNTERS_LEN]; /* in the order of the fields of `total` */
 } hone_emu_estimate;
 
-/* Main counters of one line of PTX. */
+/* Main counters of one line of PTX, as those of a launch. Lines of one CUDA line add up. */
 #define HONE_EMU_LINE_COUNTERS(X)                                                                  \
     X(warp_instructions)                                                                           \
     X(thread_instructions)                                                                         \
     X(predicated_off)                                                                              \
+    X(alu)                                                                                         \
+    X(fp32)                                                                                        \
+    X(fp64)                                                                                        \
+    X(half)                                                                                        \
+    X(sfu)                                                                                         \
+    X(conversion)                                                                                  \
+    X(control)                                                                                     \
+    X(memory)                                                                                      \
+    X(tensor)                                                                                      \
+    X(async)                                                                                       \
     X(divergent_branches)                                                                          \
     X(global_requests)                                                                             \
     X(global_sectors)                                                                              \
@@ -130,6 +140,10 @@ typedef struct hone_emu_line {
 #define X(name) uint64_t name;
     HONE_EMU_LINE_COUNTERS(X)
 #undef X
+    uint64_t tensor_macs[8]; /* `macs` by hone_emu_mma kind */
+    /* Distinct 128-byte lines of global memory that this line of PTX touched, and that all lines of
+     * its CUDA line did: those do not add up, since lines share them. */
+    uint64_t unique_lines, source_unique_lines;
 } hone_emu_line;
 
 /* Index into tensor_macs. */

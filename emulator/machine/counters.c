@@ -94,11 +94,13 @@ void counters_merge(run_state *into, const run_state *from)
     }
 }
 
-void counters_gather(run_state *run, hone_emu_counters *out)
+hone_status counters_gather(run_state *run, hone_emu_counters *out, hone_error *error)
 {
+    hone_status status = global_unique_lines(run, NULL, 1, &run->counters.unique_lines, error);
+
     derive(run);
-    run->counters.unique_lines = global_unique_lines(run);
     *out = run->counters;
+    return status;
 }
 
 static double clusters_of(const machine_launch *l)

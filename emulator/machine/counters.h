@@ -20,7 +20,7 @@ void counters_end_cluster(run_state *run);
 void counters_merge(run_state *into, const run_state *from);
 
 /* All counters of the run, with those that follow from others and the lines touched. */
-void counters_gather(run_state *run, hone_emu_counters *out);
+hone_status counters_gather(run_state *run, hone_emu_counters *out, hone_error *error);
 
 /* For the grid, from the clusters that ran (hone_emu.h). */
 void counters_estimate(const run_state *run, const hone_emu_counters *counted,

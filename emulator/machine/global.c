@@ -17,10 +17,11 @@ static uint64_t words_of(const memory_range *r)
     return (r->end - r->begin + MACHINE_LINE - 1) / MACHINE_LINE / 64 + 1;
 }
 
-static uint32_t touch(run_state *run, const memory_range *range)
+/* Number of the entry + 1 of an allocation, which is made if there is none; 0 without memory. */
+static uint32_t touch(run_state *run, const memory_range *range, uint32_t by)
 {
     for (size_t n = 0; n < run->touched_len; n++) {
-        if (run->touched[n].range == range) {
+        if (run->touched[n].range == range && run->touched[n].by == by) {
             return (uint32_t)n + 1;
         }
     }
@@ -38,7 +39,7 @@ static uint32_t touch(run_state *run, const memory_range *range)
     if (map == NULL) {
         return 0;
     }
-    run->touched[run->touched_len++] = (touched_range){.range = range, .lines = map};
+    run->touched[run->touched_len++] = (touched_range){.range = range, .lines = map, .by = by};
     return (uint32_t)run->touched_len;
 }
 
@@ -80,7 +81,7 @@ touched_range *global_range(warp *w, const instruction *i, uint32_t lane, uint64
         }
         return NULL;
     }
-    *hit = touch(run, range);
+    *hit = touch(run, range, run->profile != NULL ? (uint32_t)(i - run->kernel->code) : 0);
     if (*hit == 0) {
         run->faulted = run->out_of_memory = true;
         return NULL;
@@ -103,18 +104,59 @@ void global_mark_lines(touched_range *t, uint64_t begin, uint64_t end)
     }
 }
 
-uint64_t global_unique_lines(const run_state *run)
-{
-    uint64_t sum = 0;
+typedef struct sorted {
+    uint32_t group;
+    const touched_range *t;
+} sorted;
 
-    for (size_t n = 0; n < run->touched_len; n++) {
-        const memory_range *r = run->touched[n].range;
-        uint64_t words = words_of(r);
-        for (uint64_t k = 0; k < words; k++) {
-            sum += (uint64_t)__builtin_popcountll(run->touched[n].lines[k]);
+static int by_group_and_range(const void *a, const void *b)
+{
+    const sorted *x = a, *y = b;
+    uint64_t left = x->t->range->begin, right = y->t->range->begin;
+
+    return x->group != y->group ? (x->group > y->group) - (x->group < y->group)
+                                : (left > right) - (left < right);
+}
+
+/* Of what a group's instructions touched of one allocation. */
+static uint64_t count_union(const sorted *list, size_t len)
+{
+    uint64_t words = words_of(list[0].t->range), sum = 0;
+
+    for (uint64_t k = 0; k < words; k++) {
+        uint64_t all = 0;
+        for (size_t n = 0; n < len; n++) {
+            all |= list[n].t->lines[k];
         }
+        sum += (uint64_t)__builtin_popcountll(all);
     }
     return sum;
+}
+
+hone_status global_unique_lines(const run_state *run, const uint32_t *group, uint32_t groups,
+                                uint64_t *unique, hone_error *error)
+{
+    sorted *list = calloc(run->touched_len + 1, sizeof *list);
+
+    if (list == NULL) {
+        return status_set(error, HONE_NO_MEMORY, run->kernel->name, 0, "lines of the launch");
+    }
+    memset(unique, 0, groups * sizeof *unique);
+    for (size_t n = 0; n < run->touched_len; n++) {
+        const touched_range *t = &run->touched[n];
+        list[n] = (sorted){.group = group != NULL ? group[t->by] : 0, .t = t};
+    }
+    qsort(list, run->touched_len, sizeof *list, by_group_and_range);
+    for (size_t n = 0, len = 1; n < run->touched_len; n += len) {
+        for (len = 1; n + len < run->touched_len; len++) {
+            if (by_group_and_range(&list[n], &list[n + len]) != 0) {
+                break;
+            }
+        }
+        unique[list[n].group] += count_union(&list[n], len);
+    }
+    free(list);
+    return HONE_OK;
 }
 
 hone_status global_merge(run_state *into, const run_state *from, hone_error *error)
@@ -122,7 +164,7 @@ hone_status global_merge(run_state *into, const run_state *from, hone_error *err
     for (size_t n = 0; n < from->touched_len; n++) {
         const memory_range *r = from->touched[n].range;
         uint64_t words = words_of(r);
-        uint32_t found = touch(into, r);
+        uint32_t found = touch(into, r, from->touched[n].by);
         if (found == 0) {
             return status_set(error, HONE_NO_MEMORY, into->kernel->name, 0, "lines of the launch");
         }

@@ -115,15 +115,19 @@ static hone_status gather(run_state *run, hone_emu_counters *out, hone_error *er
 {
     const machine_launch *l = run->launch;
 
+    hone_status status = HONE_OK;
+
     race_written(run);
     if (run->out_of_memory) {
         return status_set(error, HONE_NO_MEMORY, run->kernel->name, 0, "what the launch wrote");
     }
-    counters_gather(run, out);
+    TRY(counters_gather(run, out, error));
     if (l->estimate != NULL) {
         counters_estimate(run, out, l->estimate);
     }
-    return l->profile != NULL ? profile_collect(run, l->profile, error) : HONE_OK;
+    TRY(l->profile != NULL ? profile_collect(run, l->profile, error) : HONE_OK);
+done:
+    return status;
 }
 
 void machine_close_run(run_state *run)

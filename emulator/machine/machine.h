@@ -145,10 +145,12 @@ struct cluster {
     uint32_t rounds, idle_rounds;
 };
 
-/* Lines of one allocation that the launch has touched. */
+/* Lines of one allocation that the launch has touched; with counters by line, that an instruction
+ * has. */
 typedef struct touched_range {
     const memory_range *range;
     uint64_t *lines;
+    uint32_t by; /* the instruction, or 0 */
 } touched_range;
 
 struct machine_run_state {
@@ -318,7 +320,10 @@ hone_status threads_run(run_state *run, uint32_t threads, hone_error *error);
 touched_range *global_range(warp *w, const instruction *i, uint32_t lane, uint64_t address,
                             uint64_t bytes);
 void global_mark_lines(touched_range *t, uint64_t begin, uint64_t end);
-uint64_t global_unique_lines(const run_state *run);
+/* Distinct lines by group of instructions: group[n] is that of the kernel's n-th, below `groups`;
+ * `unique` has room for them. NULL instead of `group`: one group of all. */
+hone_status global_unique_lines(const run_state *run, const uint32_t *group, uint32_t groups,
+                                uint64_t *unique, hone_error *error);
 hone_status global_merge(run_state *into, const run_state *from, hone_error *error);
 void global_close(run_state *run);
 

@@ -180,7 +180,8 @@ static const struct {
      {"o: 31 30\n"}},
     {"hone emu profile strided.cu --kernel 'strided<32>' --shared 4K --block 32 --arg buf:4K",
      0,
-     {"62  shared wavefronts beyond", "s[threadIdx.x * STRIDE] = threadIdx.x;"}},
+     {"62  shared wavefronts beyond", "s[threadIdx.x * STRIDE] = threadIdx.x;",
+      "128 bytes of distinct lines"}},
     {"hone emu run" BOX("") " --dump y:u32:66", 0, {"y:\n  0 1 2 3 4 5 6 7\n  16 17", "\n  7 7\n"}},
     {"hone emu check" BOX(""), 0, {"nothing wrong: 16 runs of box"}},
     {"hone emu profile" BOX(""), 0, {" 512  bytes of bulk and tensor copies to shared memory"}},
@@ -290,18 +291,25 @@ START_TEST(a_profile_as_json_has_the_known_counters)
     ck_assert_int_eq(counter(root, "global_store_sectors"), 8);
     ck_assert_int_eq(counter(root, "barriers"), 2);
     const json_t *lines = json_object_get(root, "lines"), *line = NULL;
-    json_int_t conflicts = 0, at_line_5 = 0;
+    json_int_t conflicts = 0, at_line_5 = 0, memory = 0, distinct = 0;
     size_t n = 0;
     json_array_foreach(lines, n, line)
     {
         json_int_t here_now = json_integer_value(json_object_get(line, "shared_conflicts"));
         conflicts += here_now;
+        memory += json_integer_value(json_object_get(line, "memory"));
+        ck_assert(json_is_integer(json_object_get(json_object_get(line, "tensor_macs"), "fp8")));
+        if (json_integer_value(json_object_get(line, "source_line")) == 7) {
+            distinct += json_integer_value(json_object_get(line, "unique_lines"));
+        }
         if (json_integer_value(json_object_get(line, "source_line")) == 5) {
             at_line_5 += here_now;
         }
     }
     ck_assert_int_eq(conflicts, 124);
     ck_assert_int_eq(at_line_5, 62);
+    ck_assert_int_eq(memory, counter(root, "memory"));
+    ck_assert_int_eq(distinct, 2); /* a line of each CTA's words */
     json_decref(root);
 }
 END_TEST

@@ -155,6 +155,139 @@ START_TEST(a_profile_has_each_line_with_its_source)
 }
 END_TEST
 
+#define A4      "{%r1, %r1, %r1, %r1}, {%r1, %r1}, {%f0, %f0, %f0, %f0};"
+#define D4      "{%f1, %f2, %f3, %f4}, "
+#define PRODUCT "mma.sync.aligned.m16n8k16.row.col.f32."
+/* The body begins at line 12. */
+static const char classes[] =
+    KERNEL("mov.b32 %r1, 0; mov.f32 %f0, 0f00000000; add.u32 %r2, %r0, 1;\n" /* 12 */
+           "add.f32 %f5, %f0, %f0; ex2.approx.f32 %f6, %f0; cvt.rn.f32.u32 %f7, "
+           "%r0;\n" /* 13 */
+           "mov.f64 %d0, 0d3FF0000000000000; add.f64 %d1, %d0, %d0; mov.b16 %h0, 0; "
+           "add.f16 %h1, %h0, %h0;\n"                                        /* 14 */
+           PRODUCT "bf16.bf16.f32 " D4 A4 "\n"                               /* 15 */
+           PRODUCT "bf16.bf16.f32 " D4 A4 PRODUCT "f16.f16.f32 " D4 A4 "\n"  /* 16 */
+           "mma.sync.aligned.m16n8k32.row.col.f32.e4m3.e4m3.f32 " D4 A4 "\n" /* 17 */
+           "setp.lt.u32 %p1, %r0, 8; @%p1 bra A; st.local.u32 [l], %r0;\nA: bar.sync 0;");
+
+/* In each of two CTAs of one warp each instruction runs once. */
+START_TEST(a_line_has_its_classes_and_its_products_by_kind)
+{
+    counters_bench t;
+
+    counters_bench_open(&t, classes);
+    ck_assert_int_eq(counters_bench_launch(&t, 2, 32, 16384), HONE_OK);
+    ck_assert_uint_eq(line_of(&t, 10)->memory, 2);
+    ck_assert_uint_eq(line_of(&t, 12)->alu, 6);
+    ck_assert_uint_eq(line_of(&t, 12)->warp_instructions, 6);
+    ck_assert_uint_eq(line_of(&t, 13)->fp32, 2);
+    ck_assert_uint_eq(line_of(&t, 13)->sfu, 2);
+    ck_assert_uint_eq(line_of(&t, 13)->conversion, 2);
+    ck_assert_uint_eq(line_of(&t, 13)->alu, 0);
+    ck_assert_uint_eq(line_of(&t, 14)->alu, 4);
+    ck_assert_uint_eq(line_of(&t, 14)->fp64, 2);
+    ck_assert_uint_eq(line_of(&t, 14)->half, 2);
+    ck_assert_uint_eq(line_of(&t, 18)->alu, 2);     /* setp */
+    ck_assert_uint_eq(line_of(&t, 18)->control, 2); /* bra */
+    ck_assert_uint_eq(line_of(&t, 18)->memory, 2);  /* by the 24 lanes that did not branch */
+    ck_assert_uint_eq(line_of(&t, 18)->thread_instructions, 2 * (32 + 32 + 24));
+    ck_assert_uint_eq(line_of(&t, 19)->control, 2); /* bar */
+    /* 16 x 8 x 16 multiply-adds, 16 x 8 x 32 of e4m3 */
+    const hone_emu_line *one = line_of(&t, 15), *both = line_of(&t, 16), *fp8 = line_of(&t, 17);
+    ck_assert_uint_eq(one->tensor, 2);
+    ck_assert_uint_eq(one->macs, 4096);
+    ck_assert_uint_eq(one->tensor_macs[HONE_EMU_MMA_BF16], 4096);
+    ck_assert_uint_eq(one->tensor_macs[HONE_EMU_MMA_F16], 0);
+    ck_assert_uint_eq(both->tensor, 4);
+    ck_assert_uint_eq(both->macs, 8192);
+    ck_assert_uint_eq(both->tensor_macs[HONE_EMU_MMA_BF16], 4096);
+    ck_assert_uint_eq(both->tensor_macs[HONE_EMU_MMA_F16], 4096);
+    ck_assert_uint_eq(fp8->tensor_macs[HONE_EMU_MMA_FP8], 8192);
+    ck_assert_uint_eq(fp8->tensor_macs[HONE_EMU_MMA_BF16], 0);
+    counters_bench_close(&t);
+}
+END_TEST
+
+/* Lines add up to the launch's counters, class by class and kind by kind. */
+START_TEST(lines_add_up_to_the_launch)
+{
+    counters_bench t;
+    hone_emu_line sum = {0};
+
+    counters_bench_run(&t, classes, 64, HONE_EMU_AT_ISSUE);
+    for (size_t n = 0; n < t.profile.len; n++) {
+        const hone_emu_line *l = &t.profile.lines[n];
+        ck_assert_uint_eq(l->warp_instructions, l->alu + l->fp32 + l->fp64 + l->half + l->sfu +
+                                                    l->conversion + l->control + l->memory +
+                                                    l->tensor + l->async);
+        sum.alu += l->alu;
+        sum.control += l->control;
+        sum.memory += l->memory;
+        sum.tensor += l->tensor;
+        for (size_t k = 0; k < ARRAY_LEN(sum.tensor_macs); k++) {
+            sum.tensor_macs[k] += l->tensor_macs[k];
+        }
+    }
+    ck_assert_uint_eq(sum.alu, t.b.counters.alu);
+    ck_assert_uint_eq(sum.control, t.b.counters.control);
+    ck_assert_uint_eq(sum.memory, t.b.counters.memory);
+    ck_assert_uint_eq(sum.tensor, t.b.counters.tensor);
+    ck_assert_mem_eq(sum.tensor_macs, t.b.counters.tensor_macs, sizeof sum.tensor_macs);
+    counters_bench_close(&t);
+}
+END_TEST
+
+/* Lines 8, 9, 11, 12 load; 14 stores, 16 copies, 18 adds: of CUDA lines 10, 10, 11, 11, 12, 13,
+ * 13. */
+static const char touched[] =
+    ".version 8.8\n.target sm_90a\n.address_size 64\n" /* 1 to 3 */
+    ".visible .entry k(.param .u64 buffer) {\n"        /* 4 */
+    ".reg .pred %p<2>; .reg .b32 %r<9>; .reg .b64 %rd<9>; .shared .align 16 .b8 s[512];\n"
+    "ld.param.u64 %rd0, [buffer]; mov.u32 %r0, %tid.x; mul.wide.u32 %rd1, %r0, 4; add.s64 %rd1, "
+    "%rd0, %rd1; mul.wide.u32 %rd2, %r0, 128; add.s64 %rd2, %rd0, %rd2; mov.u32 %r2, %ctaid.x; "
+    "mul.wide.u32 %rd3, %r2, 4096; add.s64 %rd2, %rd2, %rd3; add.s64 %rd4, %rd1, %rd3;\n" /* 6 */
+    ".loc 1 10 3\n"
+    "ld.global.u32 %r1, [%rd1];\n"    /* 8: bytes 0 to 127: line 0 */
+    "ld.global.u32 %r1, [%rd1+64];\n" /* 9: bytes 64 to 191: lines 0 and 1 */
+    ".loc 1 11 3\n"
+    "ld.global.u32 %r1, [%rd0];\n"      /* 11: line 0, */
+    "ld.global.u32 %r1, [%rd0+8192];\n" /* 12: line 64 */
+    ".loc 1 12 3\n"
+    "st.global.u32 [%rd2], %r0;\n" /* 14: 32 lines of each CTA */
+    ".loc 1 13 3\n"
+    "shl.b32 %r3, %r0, 2; mov.u32 %r4, s; add.u32 %r3, %r3, %r4; cp.async.ca.shared.global [%r3], "
+    "[%rd4], 4; cp.async.wait_all;\n" /* 16: line 0 of CTA 0's, line 0 of CTA 1's */
+    ".loc 1 13 9\n"
+    "red.global.add.u32 [%rd0+128], 1;\n" /* 18: line 1 */
+    "ret;\n}\n.file 1 \"k.cu\"\n";
+
+/* On one host thread or two. */
+START_TEST(a_line_has_the_distinct_lines_that_it_touched)
+{
+    static const struct {
+        int32_t ptx_line;
+        uint64_t own, of_source;
+    } want[] = {
+        {8, 1, 2},    {9, 2, 2},  {11, 1, 2}, {12, 1, 2},
+        {14, 64, 64}, {16, 2, 3}, {18, 1, 3}, {6, 0, 0},
+    };
+    counters_bench t;
+
+    counters_bench_open(&t, touched);
+    t.b.launch.threads = 1 + _i;
+    t.b.launch.checks = HONE_EMU_CHECK_MEMORY; /* CTAs store where others load */
+    ck_assert_int_eq(counters_bench_launch(&t, 2, 32, 16384), HONE_OK);
+    for (size_t n = 0; n < ARRAY_LEN(want); n++) {
+        const hone_emu_line *l = line_of(&t, want[n].ptx_line);
+        ck_assert_msg(l->unique_lines == want[n].own && l->source_unique_lines == want[n].of_source,
+                      "line %d: %d, and %d of its source", l->ptx_line, (int)l->unique_lines,
+                      (int)l->source_unique_lines);
+    }
+    ck_assert_uint_eq(t.b.counters.unique_lines, 65); /* 0 to 63, and 64 */
+    counters_bench_close(&t);
+}
+END_TEST
+
 START_TEST(without_a_profile_the_counters_are_the_same)
 {
     counters_bench with, without;
@@ -243,6 +376,9 @@ int main(void)
     tcase_add_test(tests, a_whole_grid_has_no_error_and_a_lone_cta_no_known_one);
     tcase_add_loop_test(tests, host_threads_count_together, 0, 2);
     tcase_add_test(tests, a_profile_has_each_line_with_its_source);
+    tcase_add_test(tests, a_line_has_its_classes_and_its_products_by_kind);
+    tcase_add_test(tests, lines_add_up_to_the_launch);
+    tcase_add_loop_test(tests, a_line_has_the_distinct_lines_that_it_touched, 0, 2);
     tcase_add_test(tests, without_a_profile_the_counters_are_the_same);
     tcase_add_test(tests, a_fault_names_the_cuda_line);
     tcase_add_loop_test(tests, odd_line_information_is_passed_over, 0, 9);
