@@ -133,6 +133,25 @@ static inline float math_div_approx(float a, float b)
     bool far = magnitude > 0x7e800000u && magnitude < 0x7f800000u;
     return far ? a * math_float(u & 0x80000000u) : a / b;
 }
+/* Doubles of 20 fraction bits, as .approx.ftz.f64 forms read and give them: the upper word, without
+ * subnormals; the lower word is not read, and becomes zero. */
+static inline double math_high(uint64_t u)
+{
+    bool none = (u >> 52 & 0x7ff) == 0;
+    double x;
+    u &= none ? UINT64_C(1) << 63 : UINT64_C(0xffffffff00000000);
+    memcpy(&x, &u, sizeof x);
+    return x;
+}
+static inline uint64_t math_to_high(double x)
+{
+    uint64_t u = math_bits64(x);
+    if (x != x) {
+        return UINT64_C(0x7fffffff00000000);
+    }
+    u = (u >> 52 & 0x7ff) == 0 ? u & UINT64_C(1) << 63 : u + 0x7fffffff + (u >> 32 & 1);
+    return u & UINT64_C(0xffffffff00000000);
+}
 static inline float math_max_nan(float a, float b)
 {
     return a != a || b != b ? math_float(0x7fffffffu) : math_max(a, b);

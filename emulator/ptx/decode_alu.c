@@ -139,7 +139,7 @@ static const exec_row *find_modified(ptx_builder *b, ptx_form *f, modifiers *m)
     m->type = ptx_form_type(f);
     bool steps = is_small_float(m->type);
 
-    m->flush = ptx_form_take(f, "ftz") && steps;
+    m->flush = steps && ptx_form_take(f, "ftz"); /* of f64 it is a row's */
     ptx_form_take(f, "rn");
     const exec_row *row = ptx_build_find(b, ptx_form_row(f, name));
     if (row == NULL && steps) {
