@@ -8,7 +8,8 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* Tiles whose rows lie this far apart or less, in all, are seen through one window. */
+/* Tiles whose rows have gaps and lie this far apart or less, in all, are seen through one window.
+ */
 static const uint64_t window_most = 4 << 20;
 
 /* A tile of a matrix of bytes: rows that lie `stride` apart. */
@@ -53,7 +54,9 @@ static const safetensors_file *file_of(const convert_shard *c, const checkpoint_
     return c->plan->from->shards[entry->shard];
 }
 
-/* The region's rows: through `window` where they lie close, else copied to `to`, dense. */
+/* The region's rows: through `window` where they have gaps and lie close, else read to `to`, dense.
+ * Rows without gaps are read: what is worked on then lies in the thread's own cache, and threads do
+ * not wait for each other's changes of the address space. */
 static hone_status see(const convert_shard *c, const checkpoint_entry *entry, const region *r,
                        uint8_t *to, safetensors_window *window, const uint8_t **bytes,
                        uint64_t *stride, hone_error *error)
@@ -62,6 +65,11 @@ static hone_status see(const convert_shard *c, const checkpoint_entry *entry, co
     const safetensors_file *file = file_of(c, entry);
     const uint64_t span = (r->rows - 1) * r->stride + r->bytes;
 
+    if (r->stride == r->bytes && span <= PLAN_TILE) {
+        *bytes = to;
+        *stride = r->bytes;
+        return safetensors_read(file, entry->tensor, r->offset, to, span, error);
+    }
     if (span <= window_most) {
         TRY(safetensors_view(file, entry->tensor, r->offset, span, window, error));
         *bytes = window->bytes;
@@ -97,13 +105,13 @@ done:
     return status;
 }
 
-static hone_status put_codes(const convert_shard *c, const tile *t, const convert_scratch *s,
+static hone_status put_codes(const convert_shard *c, const tile *t, const uint8_t *from,
                              convert_result *result, hone_error *error)
 {
     const pairing *p = &t->item->pair;
     const region r = {(t->batch * p->rows + t->row) * p->cols + t->col, p->cols, t->rows, t->cols};
 
-    return put(c, t->item->out, &r, s->out, result, error);
+    return put(c, t->item->out, &r, from, result, error);
 }
 
 /* The tile's scales: `bytes` where the output has ue8m0, else `floats`; dense. */
@@ -175,7 +183,7 @@ static hone_status do_fold(const convert_shard *c, const tile *t, convert_scratc
     for (uint64_t i = 0; c->plan->wishes.scales == SAFETENSORS_F32 && i < scales_of(c, t); i++) {
         s->new_scales[i] = numfmt_ue8m0_decode(s->new_bytes[i]);
     }
-    TRY(put_codes(c, t, s, result, error));
+    TRY(put_codes(c, t, s->out, result, error));
     TRY(put_scales(c, t, s->new_bytes, s->new_scales, result, error));
 done:
     safetensors_unview(&code_window);
@@ -261,6 +269,7 @@ static hone_status do_requantise(const convert_shard *c, const tile *t, convert_
 
     TRY(see(c, p->weight, &codes, s->codes, &window, &q.codes, &q.codes_stride, error));
     TRY(see_old_scales(c, t, s, &q, error));
+    q.out = q.codes == s->codes ? s->codes : s->out; /* half the memory, in place */
     requantise_tile_run(&q, c->lanes, &result->requantise);
     if (result->requantise.bad_scales > 0) {
         status = refuse_scales(c, t, error);
@@ -270,7 +279,7 @@ static hone_status do_requantise(const convert_shard *c, const tile *t, convert_
          i++) {
         numfmt_ue8m0_exact(s->new_scales[i], &s->new_bytes[i]);
     }
-    TRY(put_codes(c, t, s, result, error));
+    TRY(put_codes(c, t, q.out, result, error));
     TRY(put_scales(c, t, s->new_bytes, s->new_scales, result, error));
 done:
     safetensors_unview(&window);

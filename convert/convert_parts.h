@@ -7,7 +7,7 @@
 /* Memory of a thread's own. */
 typedef struct convert_scratch {
     uint8_t out[PLAN_TILE];
-    uint8_t codes[PLAN_TILE]; /* where a tile's rows lie too far apart for one window */
+    uint8_t codes[PLAN_TILE]; /* a tile's, but for those that are seen through a window */
     float old_scales[2 * PLAN_SCALES + 256]; /* an old block may begin before the tile */
     uint8_t raw_scales[4 * (2 * PLAN_SCALES + 256)];
     float new_scales[PLAN_SCALES + 256];

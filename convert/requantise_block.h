@@ -13,20 +13,33 @@ typedef struct piece {
     float scale;
 } piece;
 
-/* The piece of the new block that begins at (row, col) of the tile and ends before the next old
- * block's edge, or the new block's own (row_end, col_end). */
-static piece piece_at(const requantise_tile *t, uint64_t row, uint64_t col, uint64_t row_end,
-                      uint64_t col_end)
-{
-    const uint64_t first_row = t->row / t->from_rows, first_col = t->col / t->from_cols;
-    const uint64_t old_row = (t->row + row) / t->from_rows;
-    const uint64_t old_col = (t->col + col) / t->from_cols;
-    piece p = {.row = row, .col = col};
+/* Rows of a new block that one row of old blocks covers. */
+typedef struct band {
+    uint64_t row, rows;
+    const float *scales; /* of the old blocks, from the tile's first on */
+    uint64_t first;      /* the old block that the new one's first column lies in */
+} band;
 
-    p.rows = integer_least_u64((old_row + 1) * t->from_rows - t->row, row_end) - row;
-    p.cols = integer_least_u64((old_col + 1) * t->from_cols - t->col, col_end) - col;
-    p.scale = t->scales[(old_row - first_row) * t->scales_stride + (old_col - first_col)];
-    return p;
+/* The band that begins at row `row` of the tile and ends before the next old block's edge, or the
+ * new block's own. */
+static band band_at(const requantise_tile *t, uint64_t row, uint64_t col, uint64_t row_end)
+{
+    const uint64_t old_row = (t->row + row) / t->from_rows;
+    band b = {.row = row};
+
+    b.rows = integer_least_u64((old_row + 1) * t->from_rows - t->row, row_end) - row;
+    b.scales = t->scales + (old_row - t->row / t->from_rows) * t->scales_stride;
+    b.first = (t->col + col) / t->from_cols - t->col / t->from_cols;
+    return b;
+}
+
+/* The piece that begins at column `col` of the tile, in old block `old`. */
+static inline piece piece_at(const requantise_tile *t, const band *b, uint64_t col, uint64_t old,
+                             uint64_t col_end)
+{
+    const uint64_t edge = (old + 1) * t->from_cols - t->col % t->from_cols;
+
+    return (piece){b->row, col, b->rows, integer_least_u64(edge, col_end) - col, b->scales[old]};
 }
 
 /* A scale under which every code is a finite float. */
@@ -35,40 +48,23 @@ static bool is_good(float scale)
     return scale > 0 && isfinite(scale * 448);
 }
 
-/* A code's magnitude, 0 for NaN. */
-static inline uint8_t magnitude_of(uint8_t code)
-{
-    const uint8_t m = code & 0x7f;
-
-    return m == NAN_MAGNITUDE ? 0 : m;
-}
-
-typedef uint8_t codes_u8 __attribute__((vector_size(LANES)));
-
 /* The largest magnitude's code of a piece, NaN left out. */
 static unsigned largest_code(const requantise_tile *t, const piece *p)
 {
-    const uint64_t whole = p->cols / LANES * LANES;
-    codes_u8 most = {0};
-    uint8_t largest = 0;
+    const uint8_t *codes = t->codes + p->row * t->codes_stride + p->col;
+    unsigned largest = 0, two[2];
+    uint64_t c = 0;
 
-    for (uint64_t r = 0; r < p->rows; r++) {
-        const uint8_t *codes = t->codes + (p->row + r) * t->codes_stride + p->col;
-        for (uint64_t c = 0; c < whole; c += LANES) {
-            codes_u8 m;
-            memcpy(&m, codes + c, sizeof m);
-            m &= 0x7f;
-            m &= (codes_u8)(m != NAN_MAGNITUDE);
-            const codes_u8 more = (codes_u8)(m > most);
-            most = (m & more) | (most & ~more);
-        }
-        for (uint64_t c = whole; c < p->cols; c++) {
-            const uint8_t magnitude = magnitude_of(codes[c]);
-            largest = magnitude > largest ? magnitude : largest;
-        }
+    for (; c + 2 * LANES <= p->cols; c += 2 * LANES) {
+        largest_two(codes + c, t->codes_stride, p->rows, two);
+        largest = two[0] > largest ? two[0] : largest;
+        largest = two[1] > largest ? two[1] : largest;
     }
-    for (int i = 0; i < LANES; i++) {
-        largest = most[i] > largest ? most[i] : largest;
+    for (uint64_t r = 0; r < p->rows; r++) {
+        for (uint64_t i = c; i < p->cols; i++) {
+            const unsigned m = codes[r * t->codes_stride + i] & 0x7f;
+            largest = m != NAN_MAGNITUDE && m > largest ? m : largest;
+        }
     }
     return largest;
 }
@@ -118,7 +114,7 @@ static void shift_piece(const requantise_tile *t, const piece *p, int k, requant
     add_shifts(&sums[0], p->scale, block);
 }
 
-/* Two pieces side by side that fill a cache's line together; false where they are others. */
+/* A pair between powers of two; false where a scale is none. */
 static bool shift_pieces(const requantise_tile *t, const piece *p, const piece *next, float to,
                          requantise_sums *block)
 {
@@ -126,8 +122,7 @@ static bool shift_pieces(const requantise_tile *t, const piece *p, const piece *
     const uint64_t at = p->row * t->cols + p->col;
     shift_sums sums[2] = {{0}};
 
-    if (p->cols != LANES || next->cols != LANES || k[0] < 0 || k[1] < 0 || !is_good(p->scale) ||
-        !is_good(next->scale)) {
+    if (k[0] < 0 || k[1] < 0 || !is_good(p->scale) || !is_good(next->scale)) {
         return false;
     }
     shift_two(t->codes + p->row * t->codes_stride + p->col, t->codes_stride, p->rows, k,
@@ -181,6 +176,69 @@ static void add_lanes(const lane_sums *lanes, requantise_sums *block)
     block->nan_codes += lanes->nans;
 }
 
+/* Two pieces side by side that fill a cache's line together. */
+static inline bool is_pair(const piece *p, const piece *next)
+{
+    return p->cols == LANES && next->cols == LANES;
+}
+
+static inline float amax_of(unsigned code, float scale, float amax)
+{
+    const float top = numfmt_e4m3_decode((uint8_t)code) * scale;
+
+    return is_good(scale) && top > amax ? top : amax;
+}
+
+/* The largest magnitude of a new block, whose columns are [col, col_end). */
+static float amax_of_band(const requantise_tile *t, const band *b, uint64_t col, uint64_t col_end,
+                          float amax)
+{
+    uint64_t old = b->first, end;
+
+    for (uint64_t c = col; c < col_end; c = end, old++) {
+        const piece p = piece_at(t, b, c, old, col_end);
+        piece next = {0};
+        end = c + p.cols;
+        if (end < col_end) {
+            next = piece_at(t, b, end, old + 1, col_end);
+        }
+        if (is_pair(&p, &next)) {
+            unsigned two[2];
+            largest_two(t->codes + p.row * t->codes_stride + p.col, t->codes_stride, p.rows, two);
+            amax = amax_of(two[1], next.scale, amax_of(two[0], p.scale, amax));
+            end += next.cols;
+            old++;
+        } else {
+            amax = amax_of(largest_code(t, &p), p.scale, amax);
+        }
+    }
+    return amax;
+}
+
+static void requantise_band(const requantise_tile *t, const band *b, uint64_t col, uint64_t col_end,
+                            float to, lane_sums *lanes, requantise_sums *block)
+{
+    uint64_t old = b->first, end;
+
+    for (uint64_t c = col; c < col_end; c = end, old++) {
+        const piece p = piece_at(t, b, c, old, col_end);
+        piece next = {0};
+        end = c + p.cols;
+        if (end < col_end) {
+            next = piece_at(t, b, end, old + 1, col_end);
+        }
+        if (is_pair(&p, &next) && shift_pieces(t, &p, &next, to, block)) {
+            end += next.cols;
+            old++;
+        } else if (is_good(p.scale)) {
+            requantise_piece(t, &p, to, lanes, block);
+        } else {
+            block->bad_scales++;
+            spoil_piece(t, &p);
+        }
+    }
+}
+
 /* The new block that begins at (row, col) of the tile. */
 static float requantise_block(const requantise_tile *t, uint64_t row, uint64_t col,
                               requantise_sums *sums)
@@ -190,30 +248,16 @@ static float requantise_block(const requantise_tile *t, uint64_t row, uint64_t c
     requantise_sums block = {.blocks = 1, .elements = (row_end - row) * (col_end - col)};
     lane_sums lanes = {0};
     float amax = 0;
-    piece p = {0};
+    band b;
 
-    for (uint64_t r = row; r < row_end; r += p.rows) {
-        for (uint64_t c = col; c < col_end; c += p.cols) {
-            p = piece_at(t, r, c, row_end, col_end);
-            const float top = numfmt_e4m3_decode((uint8_t)largest_code(t, &p)) * p.scale;
-            amax = is_good(p.scale) && top > amax ? top : amax;
-        }
+    for (uint64_t r = row; r < row_end; r += b.rows) {
+        b = band_at(t, r, col, row_end);
+        amax = amax_of_band(t, &b, col, col_end, amax);
     }
     const float to = requantise_scale(amax, t->rule);
-    for (uint64_t r = row; r < row_end; r += p.rows) {
-        for (uint64_t c = col; c < col_end; c += p.cols) {
-            p = piece_at(t, r, c, row_end, col_end);
-            const uint64_t end = c + p.cols;
-            const piece next = end < col_end ? piece_at(t, r, end, row_end, col_end) : (piece){0};
-            if (shift_pieces(t, &p, &next, to, &block)) {
-                p.cols += next.cols;
-            } else if (is_good(p.scale)) {
-                requantise_piece(t, &p, to, &lanes, &block);
-            } else {
-                block.bad_scales++;
-                spoil_piece(t, &p);
-            }
-        }
+    for (uint64_t r = row; r < row_end; r += b.rows) {
+        b = band_at(t, r, col, row_end);
+        requantise_band(t, &b, col, col_end, to, &lanes, &block);
     }
     add_lanes(&lanes, &block);
     block.exact = block.inexact == 0;

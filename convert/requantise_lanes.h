@@ -45,15 +45,17 @@ static inline int32_t encode(float x)
     return choose_less(made, 126, made, 126);
 }
 
-/* 32 codes of one old scale under the new one. Two loops, of 4 and of 8 bytes an element, that
- * compilers make vectors of. */
-static void requantise_lanes(const uint8_t *restrict codes, float from, float to,
-                             uint8_t *restrict out, lane_sums *restrict sums)
+/* 32 codes of one old scale under the new one; `out` may be `in`. Two loops, of 4 and of 8 bytes
+ * an element, that compilers make vectors of. */
+static void requantise_lanes(const uint8_t *in, float from, float to, uint8_t *out,
+                             lane_sums *restrict sums)
 {
+    uint8_t codes[LANES];
     float values[LANES], made[LANES];
     int32_t saturated = 0, nans = 0;
     uint64_t inexact = 0;
 
+    memcpy(codes, in, LANES);
     for (int i = 0; i < LANES; i++) {
         const int32_t m = codes[i] & 0x7f, kept = choose_less(m, NAN_MAGNITUDE, m, 0);
         const float value = decode(kept), scaled = value * from / to;
@@ -110,64 +112,17 @@ static inline uint8_t shift_small(unsigned m, int k, shift_sums *sums)
 }
 
 #if defined(__AVX2__)
-/* Vectors of one row's LANES codes, or of two rows'. */
+/* Vectors of one row's LANES codes, or of two. */
 #if defined(__AVX512BW__)
 typedef __m512i wide;
-enum { WIDE_ROWS = 2 };
 #define WIDE(name)        _mm512_##name
 #define WIDE_BITS(name)   WIDE(name##_si512)
-#define WIDE_EQUAL(a, b)  _mm512_movm_epi8(_mm512_cmpeq_epi8_mask(a, b))
-#define WIDE_MASK(v)      _mm512_movepi8_mask(v)
 #define WIDE_TWICE(bytes) _mm512_broadcast_i32x4(bytes)
-
-/* `second` may be NULL: zeros. */
-static inline wide wide_load(const uint8_t *first, const uint8_t *second)
-{
-    const __m256i low = _mm256_loadu_si256((const __m256i *)first);
-    const __m256i high =
-        second != NULL ? _mm256_loadu_si256((const __m256i *)second) : _mm256_setzero_si256();
-
-    return _mm512_inserti64x4(_mm512_castsi256_si512(low), high, 1);
-}
-
-static inline wide wide_halves(int first, int second)
-{
-    return _mm512_inserti64x4(_mm512_set1_epi8((char)first), _mm256_set1_epi8((char)second), 1);
-}
-
-static inline void wide_store(wide v, uint8_t *first, uint8_t *second)
-{
-    _mm256_storeu_si256((__m256i *)first, _mm512_castsi512_si256(v));
-    if (second != NULL) {
-        _mm256_storeu_si256((__m256i *)second, _mm512_extracti64x4_epi64(v, 1));
-    }
-}
 #else
 typedef __m256i wide;
-enum { WIDE_ROWS = 1 };
 #define WIDE(name)        _mm256_##name
 #define WIDE_BITS(name)   WIDE(name##_si256)
-#define WIDE_EQUAL(a, b)  _mm256_cmpeq_epi8(a, b)
-#define WIDE_MASK(v)      (uint32_t) _mm256_movemask_epi8(v)
 #define WIDE_TWICE(bytes) _mm256_broadcastsi128_si256(bytes)
-
-static inline wide wide_load(const uint8_t *first, const uint8_t *second)
-{
-    (void)second;
-    return _mm256_loadu_si256((const __m256i *)first);
-}
-
-static inline wide wide_halves(int first, int second)
-{
-    (void)second;
-    return _mm256_set1_epi8((char)first);
-}
-
-static inline void wide_store(wide v, uint8_t *first, uint8_t *second)
-{
-    (void)second;
-    _mm256_storeu_si256((__m256i *)first, v);
-}
 #endif
 
 static inline wide wide_table(const uint8_t *bytes)
@@ -182,7 +137,8 @@ typedef struct shift_squares {
     wide by[4];
 } shift_squares;
 
-static inline void add_squares(wide m, wide is_nan, shift_squares *sums)
+/* m: magnitudes, 0 for NaN. */
+static inline void add_squares(wide m, shift_squares *sums)
 {
     static const uint8_t roots[16] = {0,  1,  4,   9,   16,  25,  36,  49,
                                       64, 81, 100, 121, 144, 169, 196, 225};
@@ -195,7 +151,7 @@ static inline void add_squares(wide m, wide is_nan, shift_squares *sums)
     const wide bits = WIDE_BITS(and)(m, WIDE(set1_epi8)(7));
     const wide root =
         WIDE_BITS(or)(bits, WIDE(min_epu8)(WIDE(subs_epu8)(m, bits), WIDE(set1_epi8)(8)));
-    const wide square = WIDE_BITS(andnot)(is_nan, WIDE(shuffle_epi8)(wide_table(roots), root));
+    const wide square = WIDE(shuffle_epi8)(wide_table(roots), root);
 
     for (int i = 0; i < 4; i++) {
         const wide times = WIDE(shuffle_epi8)(wide_table(fours[i]), exponent);
@@ -204,71 +160,98 @@ static inline void add_squares(wide m, wide is_nan, shift_squares *sums)
     }
 }
 
-/* Of words [first, end) of the vectors. */
-static uint64_t sum_squares(const shift_squares *squares, size_t first, size_t end)
+/* Twice a code, its sign lost, and 2 more: 0 for NaN. */
+static inline wide twice_and_two(wide code)
 {
-    uint64_t sum = 0;
-
-    for (int i = 0; i < 4; i++) {
-        uint32_t words[sizeof(wide) / 4];
-        memcpy(words, &squares->by[i], sizeof words);
-        for (size_t word = first; word < end; word++) {
-            sum += (uint64_t)words[word] << 8 * i;
-        }
-    }
-    return sum;
+    return WIDE(add_epi8)(WIDE(add_epi8)(code, code), WIDE(set1_epi8)(2));
 }
 
-/* What two neighbouring LANES, or those of two rows, go through: each has a shift of its own. */
-typedef struct shift_pair {
-    wide less, least; /* eight times the shift; from what magnitude on that is exact */
-    int k[2];
-    shift_squares squares;
-    shift_sums sums[2];
-} shift_pair;
+/* The magnitude of the largest of LANES such bytes; the least of 16-bit words is one instruction.
+ */
+static inline unsigned largest_of_32(__m256i twice)
+{
+    const __m128i two =
+        _mm_max_epu8(_mm256_castsi256_si128(twice), _mm256_extracti128_si256(twice, 1));
+    const __m128i below = _mm_xor_si128(two, _mm_set1_epi8(-1));
+    const __m128i least = _mm_minpos_epu16(_mm_min_epu8(below, _mm_srli_epi16(below, 8)));
+    const unsigned most = 255 - ((unsigned)_mm_cvtsi128_si32(least) & 0xff);
 
+    return most < 2 ? 0 : most / 2 - 1;
+}
+
+/* A magnitude below `bound` + 1 that is not 0 is subnormal under a scale 2^k times the old one. */
 static int shift_less(int k)
 {
     return 8 * k < 128 ? 8 * k : 128;
 }
 
-static int shift_least(int k)
+static int shift_bound(int k)
 {
-    return k == 0 ? 0 : k < 15 ? 8 * (k + 1) : 128;
+    return k == 0 ? 0 : k < 15 ? 8 * (k + 1) - 1 : NAN_MAGNITUDE - 1;
 }
 
-static void shift_begin(shift_pair *p, int first, int second)
+/* Those of LANES codes, which lie elsewhere than `out`, that `small` has bits of. */
+static void shift_all_small(uint32_t small, int k, const uint8_t *codes, uint8_t *out,
+                            shift_sums *sums)
 {
-    *p = (shift_pair){.k = {first, second}};
-    p->less = wide_halves(shift_less(first), shift_less(second));
-    p->least = wide_halves(shift_least(first), shift_least(second));
-    for (int i = 0; i < 4; i++) {
-        p->squares.by[i] = WIDE(set1_epi8)(0);
+    for (; small != 0; small &= small - 1) {
+        const int i = __builtin_ctz(small);
+        out[i] = (uint8_t)(shift_small(codes[i] & 0x7f, k, sums) | (codes[i] & 0x80));
     }
 }
 
-/* LANES codes, and as many `next` bytes further (0: there are none). */
-static inline void shift_lanes(const uint8_t *codes, uint64_t next, uint8_t *out, uint64_t out_next,
-                               shift_pair *p)
-{
-    const wide code = wide_load(codes, next > 0 ? codes + next : NULL);
-    const wide m = WIDE_BITS(and)(code, WIDE(set1_epi8)(0x7f));
-    const wide is_nan = WIDE_EQUAL(m, WIDE(set1_epi8)(NAN_MAGNITUDE));
-    const wide whole = WIDE_BITS(or)(WIDE_BITS(or)(is_nan, WIDE_EQUAL(m, WIDE(set1_epi8)(0))),
-                                     WIDE_EQUAL(WIDE(max_epu8)(m, p->least), m));
-    const wide kept = WIDE_BITS(and)(is_nan, WIDE(set1_epi8)(NAN_MAGNITUDE));
-    const wide sign = WIDE_BITS(andnot)(WIDE(set1_epi8)(0x7f), code);
-    const wide made = WIDE_BITS(or)(WIDE(subs_epu8)(m, p->less), kept);
+#if defined(__AVX512BW__)
+/* LANES codes of each of two shifts. */
+typedef struct shift_pair {
+    wide less, bound;
+    shift_squares squares;
+    shift_sums sums[2];
+} shift_pair;
 
-    wide_store(WIDE_BITS(or)(made, sign), out, next > 0 ? out + out_next : NULL);
-    add_squares(m, is_nan, &p->squares);
-    p->sums[0].nans += (unsigned)__builtin_popcountll(WIDE_MASK(is_nan));
-    for (uint64_t small = WIDE_MASK(WIDE_EQUAL(whole, WIDE(set1_epi8)(0))); small != 0;
-         small &= small - 1) {
-        const uint64_t i = (uint64_t)__builtin_ctzll(small), half = i / LANES, at = i % LANES;
-        const uint8_t c = codes[half * next + at];
-        const uint8_t made_small = shift_small(c & 0x7f, p->k[half], &p->sums[half]);
-        out[half * out_next + at] = (uint8_t)(made_small | (c & 0x80));
+static inline wide wide_halves(int first, int second)
+{
+    return _mm512_inserti64x4(_mm512_set1_epi8((char)first), _mm256_set1_epi8((char)second), 1);
+}
+
+static inline void shift_begin(shift_pair *p, int first, int second)
+{
+    *p = (shift_pair){.sums = {{0}}};
+    p->less = wide_halves(shift_less(first), shift_less(second));
+    p->bound = wide_halves(shift_bound(first), shift_bound(second));
+}
+
+/* What the codes become, but for those that `small` has bits of. */
+static inline wide shift_codes(wide code, shift_pair *p, uint64_t *small)
+{
+    const wide low = _mm512_set1_epi8(0x7f), m = _mm512_and_si512(code, low);
+    const __mmask64 number = _mm512_cmpneq_epi8_mask(m, low); /* not NaN */
+    const wide made = _mm512_mask_subs_epu8(m, number, m, p->less);
+
+    *small = _mm512_cmplt_epu8_mask(_mm512_sub_epi8(m, _mm512_set1_epi8(1)), p->bound);
+    add_squares(_mm512_maskz_mov_epi8(number, m), &p->squares);
+    p->sums[0].nans += 64 - (unsigned)__builtin_popcountll(number);
+    return _mm512_ternarylogic_epi64(low, made, code, 0xca); /* of each bit: low ? made : code */
+}
+
+/* Of the vectors' first or second half. */
+static uint64_t sum_squares(const shift_squares *squares, int half)
+{
+    __m512i sum = _mm512_setzero_si512();
+
+    for (int i = 0; i < 4; i++) {
+        const __m256i words = half == 0 ? _mm512_castsi512_si256(squares->by[i])
+                                        : _mm512_extracti64x4_epi64(squares->by[i], 1);
+        sum = _mm512_add_epi64(sum,
+                               _mm512_slli_epi64(_mm512_cvtepu32_epi64(words), (unsigned)(8 * i)));
+    }
+    return (uint64_t)_mm512_reduce_add_epi64(sum);
+}
+
+static void shift_end(shift_pair *p, shift_sums sums[2])
+{
+    for (int half = 0; half < 2; half++) {
+        p->sums[half].square = sum_squares(&p->squares, half);
+        shift_add(&sums[half], &p->sums[half]);
     }
 }
 
@@ -276,51 +259,140 @@ static inline void shift_lanes(const uint8_t *codes, uint64_t next, uint8_t *out
 static void shift_two(const uint8_t *codes, uint64_t codes_stride, uint64_t rows, const int k[2],
                       uint8_t *out, uint64_t out_stride, shift_sums sums[2])
 {
-#if defined(__AVX512BW__)
     shift_pair pair;
+    uint64_t small;
 
     shift_begin(&pair, k[0], k[1]);
-    for (uint64_t r = 0; r < rows; r++) {
-        shift_lanes(codes + r * codes_stride, LANES, out + r * out_stride, LANES, &pair);
-    }
-    pair.sums[0].square = sum_squares(&pair.squares, 0, 8);
-    pair.sums[1].square = sum_squares(&pair.squares, 8, 16);
-    shift_add(&sums[0], &pair.sums[0]);
-    shift_add(&sums[1], &pair.sums[1]);
-#else
-    shift_pair two[2];
-
-    shift_begin(&two[0], k[0], k[0]);
-    shift_begin(&two[1], k[1], k[1]);
-    for (uint64_t r = 0; r < rows; r++) {
-        for (int i = 0; i < 2; i++) {
-            shift_lanes(codes + r * codes_stride + LANES * i, 0, out + r * out_stride + LANES * i,
-                        0, &two[i]);
+    for (uint64_t r = 0; r < rows; r++, codes += codes_stride, out += out_stride) {
+        const wide code = _mm512_loadu_si512(codes);
+        _mm512_storeu_si512(out, shift_codes(code, &pair, &small));
+        if (small != 0) {
+            uint8_t was[2 * LANES];
+            _mm512_storeu_si512(was, code);
+            shift_all_small((uint32_t)small, k[0], was, out, &pair.sums[0]);
+            shift_all_small((uint32_t)(small >> LANES), k[1], was + LANES, out + LANES,
+                            &pair.sums[1]);
         }
     }
-    for (int i = 0; i < 2; i++) {
-        two[i].sums[0].square = sum_squares(&two[i].squares, 0, 8);
-        shift_add(&sums[i], &two[i].sums[0]);
-    }
-#endif
+    shift_end(&pair, sums);
 }
 
-/* One column of LANES. */
+/* One column of LANES: two rows at a time, of which the second may be missing. */
 static void shift_one(const uint8_t *codes, uint64_t codes_stride, uint64_t rows, int k,
                       uint8_t *out, uint64_t out_stride, shift_sums *sums)
 {
+    shift_sums both[2] = {{0}};
     shift_pair pair;
+    uint64_t small;
 
     shift_begin(&pair, k, k);
-    for (uint64_t r = 0; r < rows; r += WIDE_ROWS) {
-        const uint64_t more = r + WIDE_ROWS <= rows ? WIDE_ROWS - 1 : 0;
-        shift_lanes(codes + r * codes_stride, more * codes_stride, out + r * out_stride,
-                    more * out_stride, &pair);
+    for (uint64_t r = 0; r < rows; r += 2) {
+        const uint8_t *first = codes + r * codes_stride, *second = first + codes_stride;
+        uint8_t *to = out + r * out_stride, *next = to + out_stride;
+        const bool alone = r + 1 == rows;
+        const __m256i low = _mm256_loadu_si256((const __m256i *)first);
+        const __m256i high =
+            alone ? _mm256_setzero_si256() : _mm256_loadu_si256((const __m256i *)second);
+        const wide code = _mm512_inserti64x4(_mm512_castsi256_si512(low), high, 1);
+        const wide made = shift_codes(code, &pair, &small);
+        uint8_t was[2 * LANES];
+        _mm256_storeu_si256((__m256i *)to, _mm512_castsi512_si256(made));
+        if (!alone) {
+            _mm256_storeu_si256((__m256i *)next, _mm512_extracti64x4_epi64(made, 1));
+        }
+        if (small != 0) {
+            _mm512_storeu_si512(was, code);
+            shift_all_small((uint32_t)small, k, was, to, &pair.sums[0]);
+            shift_all_small((uint32_t)(small >> LANES), k, was + LANES, next, &pair.sums[1]);
+        }
     }
-    pair.sums[0].square = sum_squares(&pair.squares, 0, sizeof(wide) / 4);
-    shift_add(sums, &pair.sums[0]);
-    shift_add(sums, &pair.sums[1]);
+    shift_end(&pair, both);
+    shift_add(sums, &both[0]);
+    shift_add(sums, &both[1]);
 }
+
+/* The largest magnitudes of two columns of LANES, NaN left out. */
+static void largest_two(const uint8_t *codes, uint64_t stride, uint64_t rows, unsigned largest[2])
+{
+    wide most = _mm512_setzero_si512();
+
+    for (uint64_t r = 0; r < rows; r++) {
+        const wide code = _mm512_loadu_si512(codes + r * stride);
+        most = _mm512_max_epu8(most, twice_and_two(code));
+    }
+    largest[0] = largest_of_32(_mm512_castsi512_si256(most));
+    largest[1] = largest_of_32(_mm512_extracti64x4_epi64(most, 1));
+}
+#else
+/* Of the vectors' words. */
+static uint64_t sum_squares(const shift_squares *squares)
+{
+    uint64_t sum = 0;
+
+    for (int i = 0; i < 4; i++) {
+        uint32_t words[sizeof(wide) / 4];
+        memcpy(words, &squares->by[i], sizeof words);
+        for (size_t word = 0; word < sizeof(wide) / 4; word++) {
+            sum += (uint64_t)words[word] << 8 * i;
+        }
+    }
+    return sum;
+}
+
+/* One column of LANES, of fewer than 2^20 codes: the sums of squares overflow past that. */
+static void shift_one(const uint8_t *codes, uint64_t codes_stride, uint64_t rows, int k,
+                      uint8_t *out, uint64_t out_stride, shift_sums *sums)
+{
+    const wide less = _mm256_set1_epi8((char)shift_less(k)), low = _mm256_set1_epi8(0x7f);
+    const wide bound = _mm256_set1_epi8((char)shift_bound(k)), one = _mm256_set1_epi8(1);
+    shift_squares squares = {{{0}}};
+    shift_sums all = {0};
+
+    for (uint64_t r = 0; r < rows; r++, codes += codes_stride, out += out_stride) {
+        const wide code = _mm256_loadu_si256((const __m256i *)codes);
+        const wide m = _mm256_and_si256(code, low), is_nan = _mm256_cmpeq_epi8(m, low);
+        const wide kept = _mm256_and_si256(is_nan, m), sign = _mm256_andnot_si256(low, code);
+        const wide made = _mm256_or_si256(_mm256_subs_epu8(m, less), kept);
+        const wide below = _mm256_sub_epi8(m, one); /* 255 for 0 */
+        const wide is_whole = _mm256_cmpeq_epi8(_mm256_max_epu8(below, bound), below);
+        const uint32_t small = ~(uint32_t)_mm256_movemask_epi8(is_whole);
+        _mm256_storeu_si256((__m256i *)out, _mm256_or_si256(made, sign));
+        add_squares(_mm256_andnot_si256(is_nan, m), &squares);
+        all.nans += (unsigned)__builtin_popcount((unsigned)_mm256_movemask_epi8(is_nan));
+        if (small != 0) {
+            uint8_t was[LANES];
+            _mm256_storeu_si256((__m256i *)was, code);
+            shift_all_small(small, k, was, out, &all);
+        }
+    }
+    all.square = sum_squares(&squares);
+    shift_add(sums, &all);
+}
+
+static void shift_two(const uint8_t *codes, uint64_t codes_stride, uint64_t rows, const int k[2],
+                      uint8_t *out, uint64_t out_stride, shift_sums sums[2])
+{
+    for (int i = 0; i < 2; i++) {
+        shift_one(codes + LANES * i, codes_stride, rows, k[i], out + LANES * i, out_stride,
+                  &sums[i]);
+    }
+}
+
+/* The largest magnitudes of two columns of LANES, NaN left out. */
+static void largest_two(const uint8_t *codes, uint64_t stride, uint64_t rows, unsigned largest[2])
+{
+    wide most[2] = {_mm256_setzero_si256(), _mm256_setzero_si256()};
+
+    for (uint64_t r = 0; r < rows; r++) {
+        for (int i = 0; i < 2; i++) {
+            const void *at = codes + r * stride + LANES * i;
+            most[i] = _mm256_max_epu8(most[i], twice_and_two(_mm256_loadu_si256(at)));
+        }
+    }
+    largest[0] = largest_of_32(most[0]);
+    largest[1] = largest_of_32(most[1]);
+}
+#endif
 #else
 static void shift_one(const uint8_t *codes, uint64_t codes_stride, uint64_t rows, int k,
                       uint8_t *out, uint64_t out_stride, shift_sums *sums)
@@ -355,6 +427,26 @@ static void shift_two(const uint8_t *codes, uint64_t codes_stride, uint64_t rows
     for (int i = 0; i < 2; i++) {
         shift_one(codes + LANES * i, codes_stride, rows, k[i], out + LANES * i, out_stride,
                   &sums[i]);
+    }
+}
+
+/* The largest magnitudes of two columns of LANES, NaN left out. */
+static void largest_two(const uint8_t *codes, uint64_t stride, uint64_t rows, unsigned largest[2])
+{
+    uint8_t most[2 * LANES] = {0}; /* twice a code, its sign lost, and 2 more: 0 for NaN */
+
+    for (uint64_t r = 0; r < rows; r++) {
+        for (int i = 0; i < 2 * LANES; i++) {
+            const uint8_t twice = (uint8_t)(2 * codes[r * stride + i] + 2);
+            most[i] = twice > most[i] ? twice : most[i];
+        }
+    }
+    for (int half = 0; half < 2; half++) {
+        uint8_t all = 2;
+        for (int i = 0; i < LANES; i++) {
+            all = most[LANES * half + i] > all ? most[LANES * half + i] : all;
+        }
+        largest[half] = all / 2u - 1;
     }
 }
 #endif

@@ -33,7 +33,7 @@ typedef struct requantise_tile {
     uint64_t from_rows, from_cols;   /* the old blocks; scales[0] is that of (row, col) */
     uint32_t block_rows, block_cols; /* the new blocks */
     plan_rule rule;
-    uint8_t *out;      /* [rows, cols], dense */
+    uint8_t *out;      /* [rows, cols], dense; may be `codes` where those are dense too */
     float *out_scales; /* ceil(rows / block_rows) x ceil(cols / block_cols), dense */
 } requantise_tile;
 

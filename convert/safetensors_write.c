@@ -99,8 +99,11 @@ static bool print_header(FILE *to, const safetensors_writer *w, const place *ord
     return good;
 }
 
-/* The header's text, padded with spaces so that the data begins at a multiple of 8; NULL when
- * memory is out. Caller frees. */
+/* Where the data begins: whole pages of it are written, and readers that map the file find tensors
+ * where vectors want them. */
+static const long data_align = 4096;
+
+/* The header's text, padded with spaces up to the data; NULL when memory is out. Caller frees. */
 static char *header_text(const safetensors_writer *w, const place *order,
                          const safetensors_table *table, size_t *len)
 {
@@ -111,7 +114,7 @@ static char *header_text(const safetensors_writer *w, const place *order,
         return NULL;
     }
     bool good = print_header(to, w, order, table);
-    for (long at = ftell(to); good && at % 8 != 0; at++) {
+    for (long at = ftell(to) + 8; good && at % data_align != 0; at++) {
         fputc(' ', to);
     }
     good = !ferror(to) && good;

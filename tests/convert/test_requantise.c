@@ -380,6 +380,18 @@ START_TEST(every_instruction_set_gives_the_plain_bytes_and_figures)
         ck_assert_uint_eq(made.nan_codes, sums.nan_codes);
         ck_assert_double_le(fabs(made.square - sums.square), 1e-12 * sums.square);
         ck_assert_double_le(fabs(made.error - sums.error), 1e-12 * sums.square);
+
+        /* In place, as a conversion does it. */
+        for (uint64_t r = 0; r < N; r++) {
+            memcpy(got + r * t.cols, codes + r * STRIDE, t.cols);
+        }
+        requantise_tile in_place = t;
+        in_place.codes = got;
+        in_place.codes_stride = t.cols;
+        requantise_sums again = {0};
+        requantise_tile_run(&in_place, fold_lanes_at(i), &again);
+        ck_assert_msg(memcmp(got, want, N * t.cols) == 0, "%s, in place", name);
+        ck_assert_msg(memcmp(&again, &made, sizeof made) == 0, "%s, in place", name);
     }
 }
 END_TEST
