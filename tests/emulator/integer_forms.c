@@ -19,54 +19,54 @@ static char letter(uint32_t width)
     return width == 16 ? 'h' : width == 32 ? 'w' : 'd';
 }
 
-/* Operations of all widths: `with` are the letters of their types' classes. In signatures x stands
- * for the type's width, X for twice that. */
+/* Operations of all widths: `with` are the letters of their types' classes. In signatures t stands
+ * for the type's width, T for twice that. */
 static const struct {
     const char *name, *with, *signature, *text;
     integer_reference *reference;
     uint32_t number, least, most; /* widths; 0: all */
 } families[] = {
-    {"add", "us", "x=xx", "", integer_add, 0, 0, 0},
-    {"sub", "us", "x=xx", "", integer_subtract, 0, 0, 0},
-    {"mul.lo", "us", "x=xx", "", integer_multiply, 0, 0, 0},
-    {"mul.hi", "us", "x=xx", "", integer_multiply, 1, 0, 0},
-    {"mul.wide", "us", "X=xx", "", integer_multiply, 2, 16, 32},
-    {"mad.lo", "us", "x=xxx", "", integer_multiply, 0, 0, 0},
-    {"mad.hi", "us", "x=xxx", "", integer_multiply, 1, 0, 0},
-    {"mad.wide", "us", "X=xxX", "", integer_multiply, 2, 16, 32},
-    {"sad", "us", "x=xxx", "", integer_distance, 0, 0, 0},
-    {"div", "us", "x=xx", "", integer_divide, 0, 0, 0},
-    {"rem", "us", "x=xx", "", integer_divide, 0, 0, 0},
-    {"min", "us", "x=xx", "", integer_extreme, 0, 0, 0},
-    {"max", "us", "x=xx", "", integer_extreme, 0, 0, 0},
-    {"abs", "s", "x=x", "", integer_negate, 0, 0, 0},
-    {"neg", "s", "x=x", "", integer_negate, 0, 0, 0},
-    {"and", "b", "x=xx", "", integer_logic, 8, 0, 0},
-    {"or", "b", "x=xx", "", integer_logic, 14, 0, 0},
-    {"xor", "b", "x=xx", "", integer_logic, 6, 0, 0},
-    {"not", "b", "x=x", "", integer_logic, 3, 0, 0},
-    {"cnot", "b", "x=x", "", integer_is_zero, 0, 0, 0},
-    {"mov", "usb", "x=x", "", integer_logic, 12, 0, 0},
-    {"shl", "b", "x=xw", "", integer_shift, 0, 0, 0},
-    {"shr", "usb", "x=xw", "", integer_shift, 0, 0, 0},
-    {"bfe", "us", "x=xww", "", integer_extract, 0, 32, 64},
-    {"bfi", "b", "x=xxww", "", integer_insert, 0, 32, 64},
-    {"brev", "b", "x=x", "", integer_reverse, 0, 32, 64},
-    {"popc", "b", "w=x", "", integer_count_bits, 0, 32, 64},
-    {"clz", "b", "w=x", "", integer_count_bits, 0, 32, 64},
-    {"bfind", "us", "w=x", "", integer_find_top, 0, 32, 64},
-    {"bfind.shiftamt", "us", "w=x", "", integer_find_top, 0, 32, 64},
-    {"selp", "usb", "x=xxw", "setp.ne.u32 %p1, $2, 0; @ $d, $0, $1, %p1;", integer_choose, 0, 0, 0},
-    {"setp.eq", "usb", "w=xx", "@ %p1, $0, $1; selp.u32 $d, 1, 0, %p1;", integer_compare, 0, 0, 0},
-    {"setp.ne", "usb", "w=xx", "@ %p1, $0, $1; selp.u32 $d, 1, 0, %p1;", integer_compare, 0, 0, 0},
-    {"setp.lt", "us", "w=xx", "@ %p1, $0, $1; selp.u32 $d, 1, 0, %p1;", integer_compare, 0, 0, 0},
-    {"setp.le", "us", "w=xx", "@ %p1, $0, $1; selp.u32 $d, 1, 0, %p1;", integer_compare, 0, 0, 0},
-    {"setp.gt", "us", "w=xx", "@ %p1, $0, $1; selp.u32 $d, 1, 0, %p1;", integer_compare, 0, 0, 0},
-    {"setp.ge", "us", "w=xx", "@ %p1, $0, $1; selp.u32 $d, 1, 0, %p1;", integer_compare, 0, 0, 0},
-    {"setp.lo", "u", "w=xx", "@ %p1, $0, $1; selp.u32 $d, 1, 0, %p1;", integer_compare, 0, 0, 0},
-    {"setp.ls", "u", "w=xx", "@ %p1, $0, $1; selp.u32 $d, 1, 0, %p1;", integer_compare, 0, 0, 0},
-    {"setp.hi", "u", "w=xx", "@ %p1, $0, $1; selp.u32 $d, 1, 0, %p1;", integer_compare, 0, 0, 0},
-    {"setp.hs", "u", "w=xx", "@ %p1, $0, $1; selp.u32 $d, 1, 0, %p1;", integer_compare, 0, 0, 0},
+    {"add", "us", "t=tt", "", integer_add, 0, 0, 0},
+    {"sub", "us", "t=tt", "", integer_subtract, 0, 0, 0},
+    {"mul.lo", "us", "t=tt", "", integer_multiply, 0, 0, 0},
+    {"mul.hi", "us", "t=tt", "", integer_multiply, 1, 0, 0},
+    {"mul.wide", "us", "T=tt", "", integer_multiply, 2, 16, 32},
+    {"mad.lo", "us", "t=ttt", "", integer_multiply, 0, 0, 0},
+    {"mad.hi", "us", "t=ttt", "", integer_multiply, 1, 0, 0},
+    {"mad.wide", "us", "T=ttT", "", integer_multiply, 2, 16, 32},
+    {"sad", "us", "t=ttt", "", integer_distance, 0, 0, 0},
+    {"div", "us", "t=tt", "", integer_divide, 0, 0, 0},
+    {"rem", "us", "t=tt", "", integer_divide, 0, 0, 0},
+    {"min", "us", "t=tt", "", integer_extreme, 0, 0, 0},
+    {"max", "us", "t=tt", "", integer_extreme, 0, 0, 0},
+    {"abs", "s", "t=t", "", integer_negate, 0, 0, 0},
+    {"neg", "s", "t=t", "", integer_negate, 0, 0, 0},
+    {"and", "b", "t=tt", "", integer_logic, 8, 0, 0},
+    {"or", "b", "t=tt", "", integer_logic, 14, 0, 0},
+    {"xor", "b", "t=tt", "", integer_logic, 6, 0, 0},
+    {"not", "b", "t=t", "", integer_logic, 3, 0, 0},
+    {"cnot", "b", "t=t", "", integer_is_zero, 0, 0, 0},
+    {"mov", "usb", "t=t", "", integer_logic, 12, 0, 0},
+    {"shl", "b", "t=tw", "", integer_shift, 0, 0, 0},
+    {"shr", "usb", "t=tw", "", integer_shift, 0, 0, 0},
+    {"bfe", "us", "t=tww", "", integer_extract, 0, 32, 64},
+    {"bfi", "b", "t=ttww", "", integer_insert, 0, 32, 64},
+    {"brev", "b", "t=t", "", integer_reverse, 0, 32, 64},
+    {"popc", "b", "w=t", "", integer_count_bits, 0, 32, 64},
+    {"clz", "b", "w=t", "", integer_count_bits, 0, 32, 64},
+    {"bfind", "us", "w=t", "", integer_find_top, 0, 32, 64},
+    {"bfind.shiftamt", "us", "w=t", "", integer_find_top, 0, 32, 64},
+    {"selp", "usb", "t=ttw", "setp.ne.u32 %p1, $2, 0; @ $d, $0, $1, %p1;", integer_choose, 0, 0, 0},
+    {"setp.eq", "usb", "w=tt", "@ %p1, $0, $1; selp.u32 $d, 1, 0, %p1;", integer_compare, 0, 0, 0},
+    {"setp.ne", "usb", "w=tt", "@ %p1, $0, $1; selp.u32 $d, 1, 0, %p1;", integer_compare, 0, 0, 0},
+    {"setp.lt", "us", "w=tt", "@ %p1, $0, $1; selp.u32 $d, 1, 0, %p1;", integer_compare, 0, 0, 0},
+    {"setp.le", "us", "w=tt", "@ %p1, $0, $1; selp.u32 $d, 1, 0, %p1;", integer_compare, 0, 0, 0},
+    {"setp.gt", "us", "w=tt", "@ %p1, $0, $1; selp.u32 $d, 1, 0, %p1;", integer_compare, 0, 0, 0},
+    {"setp.ge", "us", "w=tt", "@ %p1, $0, $1; selp.u32 $d, 1, 0, %p1;", integer_compare, 0, 0, 0},
+    {"setp.lo", "u", "w=tt", "@ %p1, $0, $1; selp.u32 $d, 1, 0, %p1;", integer_compare, 0, 0, 0},
+    {"setp.ls", "u", "w=tt", "@ %p1, $0, $1; selp.u32 $d, 1, 0, %p1;", integer_compare, 0, 0, 0},
+    {"setp.hi", "u", "w=tt", "@ %p1, $0, $1; selp.u32 $d, 1, 0, %p1;", integer_compare, 0, 0, 0},
+    {"setp.hs", "u", "w=tt", "@ %p1, $0, $1; selp.u32 $d, 1, 0, %p1;", integer_compare, 0, 0, 0},
 };
 
 #define LOOKUP(table) "lop3.b32 $d, $0, $1, $2, " #table ";"
@@ -173,8 +173,8 @@ static void set_text(integer_form *f, const char *text)
 static void set_signature(integer_form *f, const char *signature)
 {
     for (size_t n = 0; n < sizeof f->signature - 1 && signature[n] != '\0'; n++) {
-        f->signature[n] = signature[n] == 'x'   ? letter(f->type.width)
-                          : signature[n] == 'X' ? letter(2 * f->type.width)
+        f->signature[n] = signature[n] == 't'   ? letter(f->type.width)
+                          : signature[n] == 'T' ? letter(2 * f->type.width)
                                                 : signature[n];
     }
 }
