@@ -50,6 +50,7 @@ hone_test(emulator threads LABELS unit threads LINK hone_emulator hone_core Thre
 hone_test(emulator wgmma LINK hone_emulator hone_core ${CMAKE_DL_LIBS} SOURCES emulator/ptx_bench.c emulator/wgmma_case.c)
 # What the units keep and add at once, by hand.
 hone_test(emulator tensor_golden LINK hone_emulator hone_core ${CMAKE_DL_LIBS} m SOURCES emulator/ptx_bench.c emulator/wgmma_case.c emulator/unit_bench.c)
+hone_test(emulator tensor_counts LINK hone_emulator hone_core ${CMAKE_DL_LIBS} SOURCES emulator/ptx_bench.c emulator/wgmma_case.c)
 # One element at a time; then the same program over all of them.
 hone_test(emulator wgmma_one_hot LINK hone_emulator hone_core ${CMAKE_DL_LIBS} m SOURCES emulator/ptx_bench.c emulator/wgmma_case.c)
 hone_run(emulator wgmma_one_hot_full test_emulator_wgmma_one_hot LABELS slow TIMEOUT 900 SET HONE_WGMMA_STEP=1)
