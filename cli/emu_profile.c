@@ -235,6 +235,8 @@ static void print_details(const hone_emu_line *l)
         {"bytes of distinct lines", l->source_unique_lines * 128},
         {"bytes copied to shared memory", l->async_copy_bytes + l->tma_load_bytes},
         {"bytes copied from it", l->tma_store_bytes},
+        {"shared wavefronts of boxes", l->tma_wavefronts},
+        {"of them conflicts", l->tma_conflicts},
         {"arrivals at barriers", l->barriers},
         {"arrivals at mbarriers", l->mbarrier_arrivals},
         {"waits", l->waits},

@@ -76,6 +76,8 @@ typedef enum hone_emu_timing {
     X(tma_requests, "bulk and tensor copies")                                                      \
     X(tma_load_bytes, "bytes of bulk and tensor copies to shared memory, at each CTA")             \
     X(tma_store_bytes, "bytes of bulk and tensor copies to global memory")                         \
+    X(tma_wavefronts, "shared wavefronts of tensor copies: 128 bytes of a box at once")            \
+    X(tma_conflicts, "of them, beyond the fewest: rows narrower than their swizzle")               \
     X(barriers, "arrivals of warps at barriers")                                                   \
     X(mbarrier_arrivals, "arrivals at mbarriers")                                                  \
     X(waits, "waits of warps at mbarriers: try_wait, test_wait that had to come back")             \
@@ -129,9 +131,12 @@ typedef struct hone_emu_estimate {
     X(async_copy_bytes)                                                                            \
     X(tma_load_bytes)                                                                              \
     X(tma_store_bytes)                                                                             \
+    X(tma_wavefronts)                                                                              \
+    X(tma_conflicts)                                                                               \
     X(barriers)                                                                                    \
     X(mbarrier_arrivals)                                                                           \
     X(waits)                                                                                       \
+    X(polls)                                                                                       \
     X(macs)
 
 typedef struct hone_emu_line {

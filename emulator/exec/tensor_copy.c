@@ -116,12 +116,22 @@ static bool touch_global(race_task *task, const tensor_copy *c, race_access kind
     return true;
 }
 
+static void count_wavefronts(run_state *run, const tensor_copy *c)
+{
+    uint32_t wavefronts = tensor_box_wavefronts(c);
+    uint32_t least = (tensor_box_bytes(c) + MACHINE_LINE - 1) / MACHINE_LINE;
+
+    run->counters.tma_wavefronts += wavefronts;
+    run->counters.tma_conflicts += wavefronts - least;
+}
+
 /* One CTA that a load writes to, and whose mbarrier it tells. */
 static bool add_target(async_op *op, cta *owner, uint32_t barrier)
 {
     const tensor_copy *c = (const tensor_copy *)(const void *)op->payload;
 
     op->by->run->counters.tma_load_bytes += tensor_box_bytes(c);
+    count_wavefronts(op->by->run, c);
     if (mbarrier_find(op->by, op->i, op->lane, owner, barrier) == NULL || !claim(op, owner)) {
         return false;
     }
@@ -181,6 +191,7 @@ static bool prepare_store(async_op *op, const operands *o)
     }
     c->source = from.owner;
     c->at = from.at;
+    count_wavefronts(op->by->run, c);
     op->grouped = true;
     op->perform = tensor_copy_store;
     async_fetches(op, tensor_copy_fetch);

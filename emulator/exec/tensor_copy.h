@@ -99,6 +99,9 @@ bool tensor_copy_load(async_op *op);
 bool tensor_copy_fetch(async_op *op);
 bool tensor_copy_store(async_op *op);
 
+/* tensor_copy_count.c: wavefronts of shared memory that a box's rows take. */
+uint32_t tensor_box_wavefronts(const tensor_copy *c);
+
 /* tensor_copy_reduce.c: whether the map's type has this reduction; and it, on `elements` of them.
  */
 bool tensor_reduce_exists(const tensor_map *m, uint32_t reduction);

@@ -53,6 +53,9 @@ void profile_look(const run_state *run, hone_emu_line *out)
         .barriers = c->barriers,
         .mbarrier_arrivals = c->mbarrier_arrivals,
         .waits = c->waits,
+        .polls = c->polls,
+        .tma_wavefronts = c->tma_wavefronts,
+        .tma_conflicts = c->tma_conflicts,
     };
     memcpy(out->tensor_macs, c->tensor_macs, sizeof out->tensor_macs);
     for (size_t n = 0; n < ARRAY_LEN(c->tensor_macs); n++) {

@@ -231,6 +231,59 @@ static void damage(char *text, size_t len, uint64_t *state)
     }
 }
 
+/* What docs/emulator.md says is refused by name when a module loads. */
+static const char *const refused[] = {
+    "tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [%r1], 32;",
+    "clusterlaunchcontrol.try_cancel.async.shared::cta.mbarrier::complete_tx::bytes.b128 [%r1], "
+    "[%r1];",
+    "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes.cta_group::2 "
+    "[%r1], [%x0, {%r2, %r3}], [%r1];",
+    "wmma.load.a.sync.aligned.row.m16n16k16.shared.f16 {%r0,%r1,%r2,%r3,%r4,%r5,%r6,%r7}, [%r1];",
+    "mma.sync.aligned.m8n8k4.row.col.f32.f16.f16.f32 {%r0,%r1,%r2,%r3,%r4,%r5,%r6,%r7}, "
+    "{%r1,%r2}, {%r1,%r2}, {%r0,%r1,%r2,%r3,%r4,%r5,%r6,%r7};",
+    "mma.sync.aligned.m16n8k64.row.col.s32.s4.s4.s32 {%r0,%r1,%r2,%r3}, {%r0,%r1,%r2,%r3}, "
+    "{%r0,%r1}, {%r0,%r1,%r2,%r3};",
+    "mma.sync.aligned.m16n8k256.row.col.s32.b1.b1.s32.and.popc {%r0,%r1,%r2,%r3}, "
+    "{%r0,%r1,%r2,%r3}, {%r0,%r1}, {%r0,%r1,%r2,%r3};",
+    "mma.sp.sync.aligned.m16n8k32.row.col.f32.f16.f16.f32 {%r0,%r1,%r2,%r3}, {%r0,%r1,%r2,%r3}, "
+    "{%r0,%r1,%r2,%r3}, {%r0,%r1,%r2,%r3}, %r5, 0;",
+    "wgmma.mma_async.sp.sync.aligned.m64n8k64.f32.e4m3.e4m3 {%r0,%r1,%r2,%r3}, %x0, %x0, %r1, 0, "
+    "1, 1, 1;",
+    "wgmma.mma_async.sync.aligned.m64n8k256.s32.b1.b1.and.popc {%r0,%r1,%r2,%r3}, %x0, %x0, 1;",
+    "ldmatrix.sync.aligned.m16n16.x1.trans.shared.b8 {%r0,%r1}, [%r2];",
+    "stmatrix.sync.aligned.m16n8.x1.trans.shared.b8 [%r2], {%r1};",
+    "cp.async.bulk.tensor.3d.shared::cluster.global.im2col::w.mbarrier::complete_tx::bytes [%r1], "
+    "[%x0, {%r1, %r2, %r3}], [%r1], {%h0, %h0};",
+    "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.ignore_oob [%r1], [%x0], "
+    "16, [%r1];",
+    "cvt.rs.f16x2.f32 %r0, %r1, %r2, %r3;",
+    "fma.rn.oob.f16x2 %r0, %r1, %r2, %r3;",
+    "multimem.st.relaxed.sys.global.f32 [%x0], %r0;",
+    "redux.sync.min.f32 %r0, %r1, -1;",
+    "vadd.s32.s32.s32 %r0, %r1, %r2;",
+    "vabsdiff4.u32.u32.u32.add %r0, %r1, %r2, %r3;",
+    "stacksave.u64 %x0;",
+    "st.bulk.weak.shared::cta [s], 64, 0;",
+    "shfl.up.b32 %r0, %r1, 1, 0;",
+    "vote.all.pred %p0, %p0;",
+    "txq.width.b32 %r0, [%x0];",
+};
+
+START_TEST(what_the_manual_page_calls_refused_is_refused_by_its_line)
+{
+    char text[2048], log[1024], line[64];
+    hone_error error;
+    size_t len = strcspn(refused[_i], " ");
+
+    snprintf(text, sizeof text, "%s%s\nret;\n}\n", HEAD, refused[_i]);
+    snprintf(line, sizeof line, "line 9: %.*s", (int)(len < 40 ? len : 40), refused[_i]);
+    ck_assert_msg(load_text(text, &error, log, sizeof log) == HONE_UNSUPPORTED, "%s: %s",
+                  refused[_i], error.message);
+    ck_assert_int_eq(error.line, 9);
+    ck_assert_msg(strstr(log, line) != NULL, "%s: %s", refused[_i], log);
+}
+END_TEST
+
 #define SEED(statements) HEAD statements "\nEND:\nret;\n}\n"
 
 /* Two CTAs that copy boxes for one another: clusters, mbarriers and tensor maps, damaged. */
@@ -302,6 +355,8 @@ int main(void)
     tcase_add_test(tests, unknown_forms_are_listed_all_at_once_with_their_lines);
     tcase_add_loop_test(tests, text_that_does_not_parse_is_refused_with_its_line, 0,
                         (int)ARRAY_LEN(bad));
+    tcase_add_loop_test(tests, what_the_manual_page_calls_refused_is_refused_by_its_line, 0,
+                        (int)ARRAY_LEN(refused));
     tcase_add_test(tests, functions_scopes_and_variables_work);
     tcase_add_test(tests, recursion_is_refused_by_name);
     tcase_add_loop_test(tests, damaged_text_never_crashes_or_hangs, 0, 4);

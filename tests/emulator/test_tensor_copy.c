@@ -54,6 +54,33 @@ static void expect(const uint8_t *got, const uint8_t *want, uint64_t from, uint6
     }
 }
 
+/* Wavefronts of a box: of each 128 bytes, in the box's order, the most chunks of 16 that meet in
+ * the same four banks. */
+typedef struct banks {
+    uint32_t met[8], bytes, wavefronts;
+} banks;
+
+static void end_line(banks *b)
+{
+    uint32_t worst = 0;
+
+    for (int n = 0; n < 8; n++) {
+        worst = b->met[n] > worst ? b->met[n] : worst;
+        b->met[n] = 0;
+    }
+    b->wavefronts += worst;
+}
+
+/* The next element lies at `place`. */
+static void add_element(banks *b, uint32_t place, uint32_t size)
+{
+    b->met[place / 16 % 8] += b->bytes % 16 == 0;
+    b->bytes += size;
+    if (b->bytes % 128 == 0) {
+        end_line(b);
+    }
+}
+
 static void check_load(ptx_bench *b, uint64_t seed, uint64_t out)
 {
     static uint8_t got[TENSOR_BENCH_SHARED], want[TENSOR_BENCH_SHARED];
@@ -63,12 +90,14 @@ static void check_load(ptx_bench *b, uint64_t seed, uint64_t out)
     static const uint8_t nan[8] = {0xf7, 0x7f, 0xf7, 0x7f, 0xf7, 0x7f, 0xf7, 0x7f}, zero[8];
     int64_t source = 0;
     tensor_walk walk = {0};
+    banks lines = {.bytes = 0};
     hone_error error;
 
     c.map.address = ptx_bench_buffer(b, data, c.global_bytes);
     ck_assert_msg(tensor_map_check(&c.map, &error) == HONE_OK, "%s", error.message);
     memset(want, TENSOR_BENCH_UNTOUCHED, sizeof want);
     while (tensor_bench_next(&c, &walk, places, &source)) {
+        add_element(&lines, places[0], size);
         for (uint32_t n = 0; n < size; n++) {
             want[places[n]] = source >= 0 ? data[source + n] : c.map.fill ? nan[n] : zero[n];
         }
@@ -79,6 +108,11 @@ static void check_load(ptx_bench *b, uint64_t seed, uint64_t out)
     ptx_bench_read(b, out, got, sizeof got);
     expect(got, want, TENSOR_BENCH_BOX, sizeof got, seed);
     ck_assert_uint_eq(b->counters.tma_load_bytes, c.bytes);
+    end_line(&lines);
+    ck_assert_msg(b->counters.tma_wavefronts == lines.wavefronts &&
+                      b->counters.tma_conflicts == lines.wavefronts - (c.bytes + 127) / 128,
+                  "seed %llu, %s: %d wavefronts, not %u", (unsigned long long)seed,
+                  tensor_bench_describe(&c), (int)b->counters.tma_wavefronts, lines.wavefronts);
     ck_assert_int_eq(memory_free(b->memory, c.map.address, &error), HONE_OK);
     free(data);
 }
@@ -138,6 +172,50 @@ START_TEST(stores_take_each_element_from_where_it_lies_and_leave_the_rest_alone)
 }
 END_TEST
 
+/* Eight rows of so many bytes. With the pattern of 128 bytes a narrower row begins each line of
+ * 128: rows r of one chunk go to chunk r, all apart; of two, rows 0 to 3 to {0, 1}, {1, 0}, {2, 3},
+ * {3, 2}, so that pairs meet; of four, rows 0 and 1 both to the first half. Dense rows never meet.
+ */
+static const struct {
+    tensor_map_swizzle swizzle;
+    uint16_t words;
+    uint32_t wavefronts, conflicts;
+} narrow[] = {
+    {TENSOR_MAP_SWIZZLE_128B, 4, 1, 0},  {TENSOR_MAP_SWIZZLE_128B, 8, 4, 2},
+    {TENSOR_MAP_SWIZZLE_128B, 16, 8, 4}, {TENSOR_MAP_SWIZZLE_128B, 32, 8, 0},
+    {TENSOR_MAP_PLAIN, 4, 1, 0},         {TENSOR_MAP_PLAIN, 8, 2, 0},
+    {TENSOR_MAP_SWIZZLE_32B, 8, 2, 0},
+};
+
+START_TEST(narrow_rows_under_a_wide_swizzle_meet_in_banks)
+{
+    const tensor_case c = {.map = {.magic = TENSOR_MAP_MAGIC,
+                                   .type = TENSOR_MAP_U32,
+                                   .rank = 2,
+                                   .dims = {32, 8},
+                                   .strides = {128},
+                                   .box = {narrow[_i].words, 8},
+                                   .element_strides = {1, 1},
+                                   .swizzle = (uint8_t)narrow[_i].swizzle},
+                           .shared = TENSOR_BENCH_BOX,
+                           .bytes = narrow[_i].words * 32u};
+    const char *const kinds[] = {"load", "store"};
+    static uint8_t data[TENSOR_BENCH_SHARED];
+
+    for (size_t n = 0; n < ARRAY_LEN(kinds); n++) {
+        tensor_case k = c;
+        ptx_bench b;
+        open(&b, kinds[n], HONE_EMU_AT_ISSUE);
+        uint64_t other = ptx_bench_buffer(&b, data, sizeof data);
+        k.map.address = ptx_bench_buffer(&b, data, 1024);
+        ck_assert_int_eq(tensor_bench_run(&b, kinds[n], &k, other), HONE_OK);
+        ck_assert_uint_eq(b.counters.tma_wavefronts, narrow[_i].wavefronts);
+        ck_assert_uint_eq(b.counters.tma_conflicts, narrow[_i].conflicts);
+        ptx_bench_close(&b);
+    }
+}
+END_TEST
+
 int main(void)
 {
     TCase *tests = tcase_create("tensor copies");
@@ -147,5 +225,7 @@ int main(void)
                         HONE_EMU_LATEST + 1);
     tcase_add_loop_test(tests, stores_take_each_element_from_where_it_lies_and_leave_the_rest_alone,
                         HONE_EMU_AT_ISSUE, HONE_EMU_LATEST + 1);
+    tcase_add_loop_test(tests, narrow_rows_under_a_wide_swizzle_meet_in_banks, 0,
+                        (int)ARRAY_LEN(narrow));
     return suite_run("emulator/tensor_copy", tests);
 }
