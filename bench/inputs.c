@@ -241,6 +241,10 @@ static hone_status fill(const hone_problem *problem, inputs_kind kind, inputs_ro
     case HONE_OP_TOPK:
         inputs_fill_topk(&problem->as.topk, kind, seed, in);
         return HONE_OK;
+    case HONE_OP_MQA_LOGITS:
+        return inputs_fill_mqa(&problem->as.mqa_logits, kind, seed, in, error);
+    case HONE_OP_MQA_LOGITS_PAGED:
+        return inputs_fill_mqa_paged(&problem->as.mqa_logits_paged, kind, seed, in, error);
     case HONE_OP_KV_QUANT:
         return inputs_fill_kv_quant(&problem->as.kv_quant, kind, seed, in, error);
     case HONE_OP_KV_GATHER:

@@ -64,6 +64,10 @@ typedef struct inputs {
  * what must be clamped: labels and numbers of rows out of range, ends that fall.
  * A topk's bounds are of every length, hostile ones too, those of NORMAL whole; scores outside of
  * them are +inf, and its index starts as 0x80 bytes, which no index has.
+ * An indexer's scores: NORMAL's rows have all keys, other kinds' are causal, sequences side by
+ * side, few, odd or any; keys that no row reads are NaN or, of every other kind, the largest there
+ * is. Pages are shuffled, nobody has page 0 where there is another, and entries of a table behind
+ * those that are used are -1, 0 or no page; of the special kind some that are used, too.
  * HONE_NO_MEMORY, HONE_OVERFLOW, HONE_UNSUPPORTED for operands that are neither e4m3 nor e2m1.
  * Caller frees with inputs_free. */
 hone_status inputs_make(const hone_problem *problem, inputs_kind kind, uint64_t seed, inputs *out,

@@ -58,6 +58,12 @@ hone_status inputs_fill_moe_combine(const hone_moe_combine *p, inputs_kind kind,
 /* Scores, bounds and lists of blocks. What lies outside of bounds is +inf. */
 void inputs_fill_topk(const hone_topk *p, inputs_kind kind, uint64_t seed, inputs *in);
 
+/* Queries, keys, weights and bounds. What no row reads is NaN, or the largest there is. */
+hone_status inputs_fill_mqa(const hone_mqa_logits *p, inputs_kind kind, uint64_t seed, inputs *in,
+                            hone_error *error);
+hone_status inputs_fill_mqa_paged(const hone_mqa_logits_paged *p, inputs_kind kind, uint64_t seed,
+                                  inputs *in, hone_error *error);
+
 /* A normal variate. */
 float inputs_normal(uint64_t *state);
 

@@ -1,5 +1,6 @@
 /* prove_launch.c - one launch of a plan: which CTAs, and what became of it. */
 #include "bench/prove_parts.h"
+#include "bench/verify_parts.h"
 
 #include "core/integer.h"
 #include "core/random.h"
@@ -47,6 +48,11 @@ uint64_t prove_tiles_all(const hone_problem *problem, const segments *runs, cons
     }
     if (problem->op == HONE_OP_TOPK) {
         tiles = integer_ceil_div(problem->as.topk.rows, cover->rows);
+    }
+    if (problem->op == HONE_OP_MQA_LOGITS || problem->op == HONE_OP_MQA_LOGITS_PAGED) {
+        int64_t rows = 0, columns = 0;
+        verify_mqa_size(problem, &rows, &columns);
+        tiles = integer_ceil_div(rows, cover->rows) * integer_ceil_div(columns, cover->columns);
     }
     for (size_t i = 0; problem->op == HONE_OP_MOE_GEMM && i < runs->len; i++) {
         tiles += integer_ceil_div(runs->run[i].rows, cover->rows) *

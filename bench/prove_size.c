@@ -16,8 +16,16 @@ static const inputs_kind kinds_moe[] = {INPUTS_HOLES, INPUTS_WIDE, INPUTS_EXTREM
 static const inputs_kind kinds_quant[] = {INPUTS_HOLES,    INPUTS_WIDE, INPUTS_EXTREMES,
                                           INPUTS_SPECIALS, INPUTS_TINY, INPUTS_NORMAL,
                                           INPUTS_ONES,     INPUTS_ZEROS};
+static const inputs_kind kinds_mqa[] = {INPUTS_HOLES, INPUTS_WIDE, INPUTS_EXTREMES, INPUTS_SPECIALS,
+                                        INPUTS_TINY};
+static const inputs_kind kinds_whole_rows[] = {INPUTS_NORMAL}; /* whose tiles can be told */
 static const inputs_kind kinds_plenty[] = {INPUTS_SPECIALS};
 enum { KINDS_MANY_TOKENS = 5 };
+
+static bool is_mqa(const hone_problem *problem)
+{
+    return problem->op == HONE_OP_MQA_LOGITS || problem->op == HONE_OP_MQA_LOGITS_PAGED;
+}
 
 bool prove_is_product(const hone_problem *problem)
 {
@@ -33,6 +41,11 @@ static double padded_macs(const hone_problem *problem)
 
     if (problem->op == HONE_OP_FP8_GEMM) {
         return (double)((p->m + 15) / 16 * 16) * (double)p->n * (double)p->k * (double)p->batch;
+    }
+    if (is_mqa(problem)) {
+        double flop = 0, bytes = 0;
+        problem_work(problem, &flop, &bytes);
+        return flop / 2;
     }
     if (problem->op != HONE_OP_MOE_GEMM || moe->group_layout == HONE_GROUPS_K) {
         return 0;
@@ -116,6 +129,11 @@ prove_kinds prove_kinds_of(const device *d, const hone_problem *problem)
     }
     if (problem->op == HONE_OP_MOE_GEMM) {
         return (prove_kinds){kinds_moe, ARRAY_LEN(kinds_moe)};
+    }
+    if (is_mqa(problem)) {
+        return prove_is_large(d, problem)
+                   ? (prove_kinds){kinds_whole_rows, ARRAY_LEN(kinds_whole_rows)}
+                   : (prove_kinds){kinds_mqa, ARRAY_LEN(kinds_mqa)};
     }
     if (d->driver->emu != NULL && prove_is_plenty(problem)) {
         return (prove_kinds){kinds_plenty, ARRAY_LEN(kinds_plenty)};

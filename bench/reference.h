@@ -80,6 +80,15 @@ uint64_t reference_moe_combine_dropped(const hone_moe_combine *p, const inputs *
 hone_status reference_topk(const hone_topk *p, const inputs *in, int64_t row, int32_t *index,
                            hone_error *error);
 
+/* The keys [*first, *first + *keys) that a row of an indexer's logits stores, of mqa_logits or
+ * mqa_logits_paged: key *first is column 0, but with span = both its own. */
+void reference_mqa_range(const hone_problem *problem, const inputs *in, int64_t row, int64_t *first,
+                         int64_t *keys);
+/* A row's scores of `keys` keys from `first` on, and sum |weight * q * k| * |k_scale| of each for
+ * the error bound; -inf where the key's page is none. HONE_NO_MEMORY. */
+hone_status reference_mqa(const hone_problem *problem, const inputs *in, int64_t row, int64_t first,
+                          int64_t keys, double *value, double *magnitude, hone_error *error);
+
 /* The whole cache and the counters after all tokens: `cache`, `dropped` and `nonfinite` start as
  * `in` has them. */
 hone_status reference_kv_quant(const hone_kv_quant *p, const inputs *in, uint8_t *cache,

@@ -114,6 +114,10 @@ hone_status verify_outputs(const verify_request *r, verify_result *out, hone_err
     case HONE_OP_TOPK:
         status = verify_topk(r, &made, error);
         break;
+    case HONE_OP_MQA_LOGITS:
+    case HONE_OP_MQA_LOGITS_PAGED:
+        status = verify_mqa(r, &made, error);
+        break;
     case HONE_OP_KV_QUANT:
         status = verify_kv_quant(r, &made, error);
         break;

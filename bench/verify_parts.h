@@ -60,6 +60,10 @@ hone_status verify_scale_pack(const verify_request *r, verify_result *out, hone_
 hone_status verify_moe_align(const verify_request *r, verify_result *out, hone_error *error);
 hone_status verify_moe_combine(const verify_request *r, verify_result *out, hone_error *error);
 hone_status verify_topk(const verify_request *r, verify_result *out, hone_error *error);
+/* Rows and columns that tiles of an indexer's logits part, when every row has all keys: compressed
+ * rows are parted by keys. */
+void verify_mqa_size(const hone_problem *problem, int64_t *rows, int64_t *columns);
+hone_status verify_mqa(const verify_request *r, verify_result *out, hone_error *error);
 hone_status verify_kv_quant(const verify_request *r, verify_result *out, hone_error *error);
 hone_status verify_kv_gather(const verify_request *r, verify_result *out, hone_error *error);
 

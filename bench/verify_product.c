@@ -16,7 +16,8 @@ enum { PART_LEAST = 64 };
 verify_product verify_product_of(const verify_request *r, size_t operand, int32_t out,
                                  bool accumulate)
 {
-    return (verify_product){.out = (hone_dtype)out,
+    return (verify_product){.name = r->before->operand[operand].name,
+                            .out = (hone_dtype)out,
                             .width = (uint64_t)numfmt_dtype_bits((hone_dtype)out) / 8,
                             .before = r->before->image[operand],
                             .after = r->after[operand],
@@ -66,8 +67,8 @@ void verify_product_element(verify_product *g, const int64_t at[3], uint64_t ind
     out->compared++;
     g->telling += expected != before;
     if (!isfinite(got)) {
-        verify_fail(out, "d[%" PRId64 ",%" PRId64 ",%" PRId64 "] %s, expected %.9g", at[0], at[1],
-                    at[2],
+        verify_fail(out, "%s[%" PRId64 ",%" PRId64 ",%" PRId64 "] %s, expected %.9g", g->name,
+                    at[0], at[1], at[2],
                     is_poison(g->after + index * g->width, g->width) ? "was left untouched"
                                                                      : "is not finite",
                     expected);
@@ -79,9 +80,9 @@ void verify_product_element(verify_product *g, const int64_t at[3], uint64_t ind
     out->max_err_ratio = error / bound > out->max_err_ratio ? error / bound : out->max_err_ratio;
     if (error > bound) {
         verify_fail(out,
-                    "d[%" PRId64 ",%" PRId64 ",%" PRId64
+                    "%s[%" PRId64 ",%" PRId64 ",%" PRId64
                     "]: got %.9g, expected %.9g, off by %.3g with %.3g allowed",
-                    at[0], at[1], at[2], got, expected, error, bound);
+                    g->name, at[0], at[1], at[2], got, expected, error, bound);
     }
 }
 
@@ -105,14 +106,14 @@ void verify_product_finish(const verify_product *g, verify_result *out)
         if (telling_len(g, (verify_part)i) >= PART_LEAST && one.calc_diff > g->gate) {
             verify_fail(out,
                         "1 - 2xy/(x^2+y^2) is %.3g over the %" PRIu64
-                        " elements of d %s; at most %.0e is allowed",
-                        one.calc_diff, g->len[i], name[i], g->gate);
+                        " elements of %s %s; at most %.0e is allowed",
+                        one.calc_diff, g->len[i], g->name, name[i], g->gate);
         }
     }
     if (g->out != HONE_DTYPE_E4M3 && out->calc_diff > g->gate) { /* few codes can be unlucky */
         verify_fail(out,
                     "1 - 2xy/(x^2+y^2) is %.3g over %" PRIu64
-                    " elements of d; at most %.0e is allowed",
-                    out->calc_diff, out->compared, g->gate);
+                    " elements of %s; at most %.0e is allowed",
+                    out->calc_diff, out->compared, g->name, g->gate);
     }
 }

@@ -13,6 +13,7 @@ typedef enum verify_part { VERIFY_CANCELS, VERIFY_ONE_SIGN, VERIFY_PARTS } verif
 
 /* A D that is being compared, and the sums so far. */
 typedef struct verify_product {
+    const char *name; /* of the operand; static */
     hone_dtype out;
     uint64_t width; /* bytes of an element */
     const uint8_t *before, *after;

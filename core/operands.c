@@ -310,6 +310,12 @@ hone_status problem_operands(const hone_problem *problem, hone_operand out[HONE_
     case HONE_OP_TOPK:
         len = problem_operands_topk(&problem->as.topk, made);
         break;
+    case HONE_OP_MQA_LOGITS:
+        len = problem_operands_mqa(&problem->as.mqa_logits, made);
+        break;
+    case HONE_OP_MQA_LOGITS_PAGED:
+        len = problem_operands_mqa_paged(&problem->as.mqa_logits_paged, made);
+        break;
     case HONE_OP_KV_QUANT:
         len = operands_kv_quant(&problem->as.kv_quant, made);
         break;
@@ -411,6 +417,10 @@ void problem_work(const hone_problem *problem, double *flop, double *bytes)
         *bytes = problem_bytes_topk(&problem->as.topk);
         return;
     }
+    if (problem->op == HONE_OP_MQA_LOGITS || problem->op == HONE_OP_MQA_LOGITS_PAGED) {
+        problem_work_mqa(problem, flop, bytes);
+        return;
+    }
     if (problem->op == HONE_OP_KV_GATHER) { /* as many of its cache's as it has rows */
         const hone_kv_gather *p = &problem->as.kv_gather;
         record_layout_of(&p->record, p->page_size, &layout, NULL);
@@ -453,6 +463,10 @@ bool problem_is_empty(const hone_problem *problem)
         return problem->as.moe_combine.tokens == 0 || problem->as.moe_combine.n == 0;
     case HONE_OP_TOPK:
         return problem->as.topk.rows == 0; /* without columns its rows are -1 */
+    case HONE_OP_MQA_LOGITS:
+        return problem->as.mqa_logits.tokens == 0 || problem->as.mqa_logits.width == 0;
+    case HONE_OP_MQA_LOGITS_PAGED:
+        return problem->as.mqa_logits_paged.batch == 0 || problem->as.mqa_logits_paged.width == 0;
     case HONE_OP_KV_QUANT:
         return problem->as.kv_quant.tokens == 0;
     default:

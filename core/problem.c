@@ -332,6 +332,38 @@ static const problem_field topk_fields[] = {
     NUMBER(topk, "align", align, 1, 16, 0, false),
 };
 
+static const problem_field mqa_logits_fields[] = {
+    SIZE(mqa_logits, "tokens", tokens, 0, true, true),
+    FREE_SIZE(mqa_logits, "keys", keys, 0, true),
+    FREE_SIZE(mqa_logits, "width", width, 0, false),
+    FREE_SIZE(mqa_logits, "stride", stride, 0, false),
+    NUMBER(mqa_logits, "heads", heads, 8, 64, 0, true),
+    NUMBER(mqa_logits, "dims", dims, 32, 128, 128, false),
+    ENUM(mqa_logits, "element", element, dtype_names, HONE_DTYPE_E4M3, false),
+    ENUM(mqa_logits, "span", span, span_names, HONE_SPAN_BOTH, false),
+    NUMBER(mqa_logits, "clean", clean, 0, 1, 0, false),
+    ENUM(mqa_logits, "out", out, dtype_names, HONE_DTYPE_F32, false),
+    NUMBER(mqa_logits, "align", align, 1, 16, 0, false),
+};
+
+static const problem_field mqa_logits_paged_fields[] = {
+    SIZE(mqa_logits_paged, "batch", batch, 0, true, true),
+    FREE_SIZE(mqa_logits_paged, "width", width, 0, true),
+    FREE_SIZE(mqa_logits_paged, "stride", stride, 0, false),
+    FREE_SIZE(mqa_logits_paged, "pages", pages, 1, true),
+    FREE_SIZE(mqa_logits_paged, "page_stride", page_stride, 0, false),
+    FREE_SIZE(mqa_logits_paged, "table_stride", table_stride, 0, false),
+    NUMBER(mqa_logits_paged, "next_n", next_n, 1, 8, 1, false),
+    NUMBER(mqa_logits_paged, "heads", heads, 8, 64, 0, true),
+    NUMBER(mqa_logits_paged, "page_size", page_size, 32, 256, 64, false),
+    ENUM(mqa_logits_paged, "record_format", record.format, format_names, 0, true),
+    ENUM(mqa_logits_paged, "record_layout", record.layout, page_layout_names, 0, true),
+    ENUM(mqa_logits_paged, "record_rule", record.rule, rule_names, 0, true),
+    NUMBER(mqa_logits_paged, "record_version", record.version, 1, 1, 1, false),
+    ENUM(mqa_logits_paged, "out", out, dtype_names, HONE_DTYPE_F32, false),
+    NUMBER(mqa_logits_paged, "align", align, 1, 16, 0, false),
+};
+
 static const struct {
     const char *name;
     const problem_field *fields;

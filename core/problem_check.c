@@ -208,8 +208,8 @@ done:
     return status;
 }
 
-static hone_status check_pages(const hone_record *record, int32_t page_size, int64_t page_stride,
-                               int32_t align, hone_error *error)
+hone_status problem_check_pages(const hone_record *record, int32_t page_size, int64_t page_stride,
+                                int32_t align, hone_error *error)
 {
     hone_status status = HONE_OK;
     record_layout layout;
@@ -234,7 +234,7 @@ static hone_status check_kv_quant(const hone_kv_quant *p, hone_error *error)
 {
     hone_status status = HONE_OK;
 
-    TRY(check_pages(&p->record, p->page_size, p->page_stride, p->align, error));
+    TRY(problem_check_pages(&p->record, p->page_size, p->page_stride, p->align, error));
     if (p->in != HONE_DTYPE_BF16) {
         return refuse(error, "in", "cache rows are made from bf16");
     }
@@ -246,7 +246,7 @@ static hone_status check_kv_gather(const hone_kv_gather *p, hone_error *error)
 {
     hone_status status = HONE_OK;
 
-    TRY(check_pages(&p->record, p->page_size, p->page_stride, p->align, error));
+    TRY(problem_check_pages(&p->record, p->page_size, p->page_stride, p->align, error));
     if (p->by == HONE_GATHER_SLOTS && (p->sequences != 1 || p->table_pages != 1)) {
         return refuse(error, "by",
                       "slots have no table: leave sequences and table_pages out, or say by=table");
@@ -464,7 +464,9 @@ static hone_status check_op(const hone_problem *problem, hone_error *error)
     case HONE_OP_MOE_COMBINE:
         return problem_check_moe_combine(&problem->as.moe_combine, error);
     case HONE_OP_TOPK:
-        return problem_check_topk(&problem->as.topk, error);
+    case HONE_OP_MQA_LOGITS:
+    case HONE_OP_MQA_LOGITS_PAGED:
+        return problem_check_index(problem, error);
     case HONE_OP_KV_QUANT:
         return check_kv_quant(&problem->as.kv_quant, error);
     default:

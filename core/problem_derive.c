@@ -82,9 +82,8 @@ static void derive_weight_quant(hone_weight_quant *p)
     set_if_zero(&p->align, alignment_of(p->k));
 }
 
-/* Pages one behind the other, as close as readers of the record admit. */
-static void derive_pages(const hone_record *record, int32_t page_size, int64_t *page_stride,
-                         int32_t *align)
+void problem_derive_pages(const hone_record *record, int32_t page_size, int64_t *page_stride,
+                          int32_t *align)
 {
     record_layout layout;
 
@@ -96,12 +95,12 @@ static void derive_pages(const hone_record *record, int32_t page_size, int64_t *
 
 static void derive_kv_quant(hone_kv_quant *p)
 {
-    derive_pages(&p->record, p->page_size, &p->page_stride, &p->align);
+    problem_derive_pages(&p->record, p->page_size, &p->page_stride, &p->align);
 }
 
 static void derive_kv_gather(hone_kv_gather *p)
 {
-    derive_pages(&p->record, p->page_size, &p->page_stride, &p->align);
+    problem_derive_pages(&p->record, p->page_size, &p->page_stride, &p->align);
 }
 
 static void derive_fold(hone_fold *p)
@@ -156,6 +155,12 @@ void problem_derive(hone_problem *problem)
         break;
     case HONE_OP_TOPK:
         problem_derive_topk(&problem->as.topk);
+        break;
+    case HONE_OP_MQA_LOGITS:
+        problem_derive_mqa(&problem->as.mqa_logits);
+        break;
+    case HONE_OP_MQA_LOGITS_PAGED:
+        problem_derive_mqa_paged(&problem->as.mqa_logits_paged);
         break;
     case HONE_OP_KV_GATHER:
         derive_kv_gather(&problem->as.kv_gather);

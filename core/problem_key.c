@@ -38,6 +38,10 @@ static size_t fields_bytes(int32_t op)
         return offsetof(hone_moe_combine, align) + sizeof(int32_t);
     case HONE_OP_TOPK:
         return offsetof(hone_topk, align) + sizeof(int32_t);
+    case HONE_OP_MQA_LOGITS:
+        return offsetof(hone_mqa_logits, align) + sizeof(int32_t);
+    case HONE_OP_MQA_LOGITS_PAGED:
+        return offsetof(hone_mqa_logits_paged, align) + sizeof(int32_t);
     case HONE_OP_KV_GATHER:
         return offsetof(hone_kv_gather, align) + sizeof(int32_t);
     default:

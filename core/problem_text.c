@@ -32,19 +32,23 @@ static void format_recipe(const hone_problem *problem, char text[64])
                           text);
 }
 
+static hone_record *record_of(hone_problem *problem)
+{
+    return problem->op == HONE_OP_KV_GATHER          ? &problem->as.kv_gather.record
+           : problem->op == HONE_OP_MQA_LOGITS_PAGED ? &problem->as.mqa_logits_paged.record
+                                                     : &problem->as.kv_quant.record;
+}
+
 static hone_status parse_record(const char *text, size_t len, hone_problem *out, hone_error *error)
 {
-    hone_record *record =
-        out->op == HONE_OP_KV_GATHER ? &out->as.kv_gather.record : &out->as.kv_quant.record;
-
-    return problem_record_parse(text, len, record, error);
+    return problem_record_parse(text, len, record_of(out), error);
 }
 
 static void format_record(const hone_problem *problem, char text[64])
 {
-    problem_record_format(problem->op == HONE_OP_KV_GATHER ? &problem->as.kv_gather.record
-                                                           : &problem->as.kv_quant.record,
-                          text);
+    hone_problem copy = *problem;
+
+    problem_record_format(record_of(&copy), text);
 }
 
 static const composite composites[] = {
@@ -52,6 +56,8 @@ static const composite composites[] = {
     {HONE_OP_MOE_GEMM, "recipe", "a_element", "b_gran_k", parse_recipe, format_recipe},
     {HONE_OP_KV_QUANT, "record", "record_format", "record_version", parse_record, format_record},
     {HONE_OP_KV_GATHER, "record", "record_format", "record_version", parse_record, format_record},
+    {HONE_OP_MQA_LOGITS_PAGED, "record", "record_format", "record_version", parse_record,
+     format_record},
 };
 
 /* The composite of that name, or NULL. */

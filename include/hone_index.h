@@ -4,6 +4,8 @@
 #ifndef HONE_INDEX_H
 #define HONE_INDEX_H
 
+#include "hone_words.h"
+
 #include <stdint.h>
 
 #ifdef __cplusplus
@@ -57,6 +59,57 @@ typedef struct hone_topk {
     int32_t sort;   /* hone_sort */
     int32_t align;  /* bytes that operands' bases and rows of scores are multiples of */
 } hone_topk;
+
+/* logits[t, j] = k_scale[j] * sum over heads of weights[t, h] * max(0, q[t, h] . k[j]) for the keys
+ * start[t] <= j < end[t] of each query token (kernels.md 3.1, 3.2). Bounds are clamped to 0 to
+ * keys, an end at or below its start is no keys. A product that is NaN counts as 0, as the
+ * hardware's maximum has it.
+ *   e4m3  q [tokens, heads, dims] without a scale, which belongs into the weights; k [keys, dims]
+ *         with k_scale f32 [keys]; q_scale is empty
+ *   e2m1  two codes a byte, the even dim low; q_scale [tokens, heads] and k_scale [keys] are words
+ *         of ue8m0: byte g is the scale of dims 32 g to 32 g + 31, before the maximum. Bytes past
+ *         dims are not read as scales
+ * Operands: q; q_scale; k; k_scale; weights f32 [tokens, heads]; start, end: int32 [tokens]; logits
+ * [tokens, stride].
+ *   both        key j is column j
+ *   compressed  key j is column j - start[t], clamped; what has no column is not stored
+ * No other cell is written, but that clean = 1 makes -inf of the rest of columns 0 to width - 1. */
+typedef struct hone_mqa_logits {
+    int64_t tokens, keys;
+    int64_t width;   /* columns of a row; both: keys */
+    int64_t stride;  /* elements of logits from row to row; width when left out */
+    int32_t heads;   /* 8, 16, 32 or 64 */
+    int32_t dims;    /* 32, 64 or 128; e2m1: 64 or 128 */
+    int32_t element; /* hone_dtype of q and k: e4m3 or e2m1 */
+    int32_t span;    /* hone_span: both or compressed */
+    int32_t clean;   /* 1: cells of a row without a key become -inf */
+    int32_t out;     /* hone_dtype of logits: f32 or bf16 */
+    int32_t align;   /* bytes that operands' bases and rows of q and k are multiples of */
+} hone_mqa_logits;
+
+/* The same of keys in a paged cache that kv_quant of the same record wrote (kernels.md 3.3): row
+ * b * next_n + t is query token t of request b, key j of a request is token j % page_size of page
+ * table[b, j / page_size], and the row's keys are 0 .. lengths[b, t] - 1. Lengths are clamped to
+ * 0 .. width; 0 and below is no keys. Of a table's row only as many entries are read as the longest
+ * of the request's lengths wants; one of them that is no page of the cache (-1, past its end) is
+ * not followed, and its keys' logits are -inf. No cell without a key is written.
+ * Operands: q [batch, next_n, heads, 128] of the record's element; q_scale [batch, next_n, heads]
+ * words of ue8m0, empty for e4m3; cache; weights f32 [batch, next_n, heads]; lengths int32 [batch,
+ * next_n]; table int32 [batch, table_stride]; logits [batch * next_n, stride]. */
+typedef struct hone_mqa_logits_paged {
+    int64_t batch;        /* requests */
+    int64_t width;        /* columns of a row: the longest context */
+    int64_t stride;       /* elements of logits from row to row; width when left out */
+    int64_t pages;        /* of the cache */
+    int64_t page_stride;  /* bytes from page to page */
+    int64_t table_stride; /* entries from request to request; a row's pages when left out */
+    int32_t next_n;       /* 1 to 8 query tokens of a request */
+    int32_t heads;        /* 8, 16, 32 or 64 */
+    int32_t page_size;    /* tokens in a page */
+    hone_record record;   /* index_132 or index_68 */
+    int32_t out;          /* hone_dtype of logits: f32 or bf16 */
+    int32_t align;        /* bytes that operands' bases, rows of q and pages are multiples of */
+} hone_mqa_logits_paged;
 
 #ifdef __cplusplus
 }

@@ -212,6 +212,8 @@ typedef struct hone_problem {
         hone_moe_align moe_align;
         hone_moe_combine moe_combine;
         hone_topk topk;
+        hone_mqa_logits mqa_logits;
+        hone_mqa_logits_paged mqa_logits_paged;
     } as;
 } hone_problem;
 

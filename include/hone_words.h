@@ -73,7 +73,9 @@ HONE_API const char *hone_status_text(hone_status status);
     X(moe_gemm, MOE_GEMM, 9)                                                                       \
     X(moe_align, MOE_ALIGN, 10)                                                                    \
     X(moe_combine, MOE_COMBINE, 11)                                                                \
-    X(topk, TOPK, 12)
+    X(topk, TOPK, 12)                                                                              \
+    X(mqa_logits, MQA_LOGITS, 13)                                                                  \
+    X(mqa_logits_paged, MQA_LOGITS_PAGED, 14)
 
 typedef enum hone_op {
 #define X(text, NAME, value) HONE_OP_##NAME = value,

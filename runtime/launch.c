@@ -92,15 +92,24 @@ static hone_status check_record(const hone_problem *problem, const hone_arg *arg
     hone_status status = HONE_OK;
     const hone_kv_quant *quant = &problem->as.kv_quant;
     const hone_kv_gather *gather = &problem->as.kv_gather;
+    const hone_mqa_logits_paged *logits = &problem->as.mqa_logits_paged;
     uint64_t id = 0;
 
-    if (arg->record == 0 || (problem->op != HONE_OP_KV_QUANT && problem->op != HONE_OP_KV_GATHER)) {
+    if (arg->record == 0) {
         return HONE_OK;
     }
-    if (problem->op == HONE_OP_KV_QUANT) {
+    switch (problem->op) {
+    case HONE_OP_KV_QUANT:
         TRY(hone_record_id(&quant->record, quant->page_size, &id, error));
-    } else {
+        break;
+    case HONE_OP_KV_GATHER:
         TRY(hone_record_id(&gather->record, gather->page_size, &id, error));
+        break;
+    case HONE_OP_MQA_LOGITS_PAGED:
+        TRY(hone_record_id(&logits->record, logits->page_size, &id, error));
+        break;
+    default:
+        return HONE_OK;
     }
     TRY(hone_record_match(arg->record, id, error));
 done:

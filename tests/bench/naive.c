@@ -362,6 +362,10 @@ void naive_run(const hone_problem *problem, const inputs *in, naive_fault fault,
     case HONE_OP_TOPK:
         naive_topk(&problem->as.topk, in, fault, out);
         break;
+    case HONE_OP_MQA_LOGITS:
+    case HONE_OP_MQA_LOGITS_PAGED:
+        naive_mqa(problem, in, fault, tile, out);
+        break;
     case HONE_OP_KV_QUANT:
         naive_kv_quant(&problem->as.kv_quant, in, fault, out);
         break;

@@ -76,6 +76,14 @@ void naive_moe_align(const hone_moe_align *p, const inputs *in, naive_fault faul
  * products. */
 void naive_moe_combine(const hone_moe_combine *p, const inputs *in, naive_fault fault, inputs *out);
 
+/* An indexer's scores, of keys side by side or in pages; `tile`: its rows. Faults beyond their
+ * words: NAIVE_NEAREST forgets the maximum, NAIVE_FLOOR takes it of weighted products, NAIVE_HALF
+ * and NAIVE_K_TAIL store a key more or less, NAIVE_EVERY_ROW whole tiles, NAIVE_NO_CLAMP all keys
+ * for a length below 0, NAIVE_SLOT_MINUS follows page -1 to page 0, NAIVE_UP_GATES exchanges
+ * nibbles of keys, NAIVE_SPILL writes between rows. */
+void naive_mqa(const hone_problem *problem, const inputs *in, naive_fault fault,
+               const naive_tile *tile, inputs *out);
+
 /* naive_run of the KV ops. */
 void naive_kv_quant(const hone_kv_quant *p, const inputs *in, naive_fault fault, inputs *out);
 void naive_kv_gather(const hone_kv_gather *p, const inputs *in, naive_fault fault, inputs *out);

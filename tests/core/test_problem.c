@@ -29,6 +29,12 @@ static const char *const bases[] = {
     "topk:rows=64,width=65536,k=2048",
     "topk:rows=3,width=520,stride=768,k=705,in=bf16,span=both,pick=blocked,block=8,pin=1,drop=1,"
     "sort=by_score",
+    "mqa_logits:tokens=2048,keys=8192,heads=64",
+    "mqa_logits:tokens=3,keys=520,width=300,stride=768,heads=8,dims=64,element=e2m1,span=compressed,"
+    "clean=1,out=bf16",
+    "mqa_logits_paged:batch=64,width=65536,pages=5000,heads=32,record=index_132-split-pow2_amax",
+    "mqa_logits_paged:batch=3,width=513,stride=768,pages=40,next_n=6,heads=64,page_size=32,"
+    "table_stride=19,page_stride=2304,record=index_68-split-pow2_tiny,out=bf16",
     "topk:rows=9,width=16384,k=512,span=compressed,pick=listed,block=8,align=4",
     "moe_combine:tokens=3,n=33,m=90,topk=6,in=f32,out=f32,accumulate=1",
     "kv_quant:tokens=64,pages=100,record=v41_528-split-pow2_amax",
