@@ -48,6 +48,13 @@ void probe_fill_boxes(const probe *p, uint32_t *in);
 void probe_fill_narrow(const probe *p, uint32_t *in); /* rows narrower than the swizzle's span */
 hone_status probe_run_boxes(const probe *p, const device *d, CUfunction f, golden *g,
                             hone_error *error);
+/* probe_ranks.c: boxes of 1 to 5 dimensions; in: PROBE_RANKS_WORDS numbers, out: 512 words of
+ * shared memory. All swizzles; those of larger chunks. */
+enum { PROBE_RANKS_WORDS = 19 };
+void probe_fill_ranks(const probe *p, uint32_t *in);
+void probe_fill_atoms(const probe *p, uint32_t *in);
+hone_status probe_run_ranks(const probe *p, const device *d, CUfunction f, golden *g,
+                            hone_error *error);
 /* probe_conflicts.c: a case is the bytes of a load and a pattern of places; wavefronts of one. */
 void probe_fill_conflicts(const probe *p, uint32_t *in);
 hone_status probe_run_conflicts(const probe *p, const device *d, CUfunction f, golden *g,

@@ -72,6 +72,86 @@ START_TEST(narrow_rows_lie_at_multiples_of_the_span)
 }
 END_TEST
 
+enum { RANK_ROW = 256, RANK_TILE = 2048, RANK_BOX = 4, RANK_STEP = 9, RANK_AT = 14 };
+static const int32_t rank_dims[5] = {RANK_ROW, 8, 5, 4, 3};
+static const int32_t rank_pitch[5] = {1, 256, 2048, 10240, 40960};
+
+/* Where a byte of the tile lies under a swizzle: lines of 128 bytes, in which chunks are exchanged
+ * by the line's number; the one of 6 flips the halves of 16 bytes in odd lines. */
+static int32_t swizzled(int32_t at, int32_t swizzle)
+{
+    static const int32_t chunk[7] = {16, 16, 16, 16, 32, 32, 64}, of[7] = {1, 2, 4, 8, 4, 4, 2};
+    int32_t line = at / 128, span = chunk[swizzle] * of[swizzle];
+    int32_t within = at % span / chunk[swizzle] ^ line % of[swizzle];
+    int32_t moved = at / span * span + within * chunk[swizzle] + at % chunk[swizzle];
+
+    return swizzle == 5 && line % 2 != 0 ? moved ^ 8 : moved;
+}
+
+/* The tile as the toolkit's header and the PTX manual have it: each element stride's multiple of
+ * the box, dimension 0 without a stride; outside of the tensor zeros, or 7ff7 over and over. */
+static void expect_box(const int32_t *b, uint8_t *tile, int32_t *outside)
+{
+    int32_t index[5] = {0}, bytes = b[2], row = 0, pitch = b[RANK_BOX] * bytes, d = 0;
+
+    memset(tile, 0xa5, RANK_TILE);
+    *outside = 0;
+    do {
+        for (int32_t k = 0; k < pitch; k++) {
+            int32_t x = b[RANK_AT] + k / bytes, from = x * bytes + k % bytes;
+            bool inside = x >= 0 && x < rank_dims[0] / bytes;
+            for (d = 1; d < b[0]; d++) {
+                int32_t c = b[RANK_AT + d] + index[d] * b[RANK_STEP + d];
+                inside = inside && c >= 0 && c < rank_dims[d];
+                from += c * rank_pitch[d];
+            }
+            uint8_t fill = (uint8_t)(b[3] == 0 ? 0 : k % 2 == 0 ? 0xf7 : 0x7f);
+            *outside += !inside;
+            tile[swizzled(row * pitch + k, b[1])] =
+                inside ? (uint8_t)(1 + (from * 37 + from / 251) % 150) : fill;
+        }
+        row++;
+        for (d = 1; d < b[0]; d++) {
+            if (++index[d] * b[RANK_STEP + d] < b[RANK_BOX + d]) {
+                break;
+            }
+            index[d] = 0;
+        }
+    } while (d < b[0]);
+}
+
+/* Of every rank, element stride and swizzle, with both fills of each swizzle. */
+START_TEST(boxes_of_all_ranks_are_as_the_manual_says)
+{
+    const char *const names[] = {"ranked_boxes", "atom_boxes"};
+    const uint32_t *out = ask(names[_i]);
+    uint32_t ranks = 0, steps = 0, fills = 0, some_outside = 0, some_inside = 0;
+
+    for (uint32_t n = 0; n < asked.cases; n++) {
+        uint8_t expected[RANK_TILE];
+        int32_t b[PROBE_RANKS_WORDS], outside = 0, all = 0;
+        memcpy(b, asked.in + (size_t)n * asked.in_each, sizeof b);
+        expect_box(b, expected, &outside);
+        for (uint32_t at = 0; at < RANK_TILE; at++) {
+            uint8_t got = ((const uint8_t *)(out + (size_t)n * asked.out_each))[at];
+            all += expected[at] != 0xa5;
+            ck_assert_msg(got == expected[at], "case %u byte %u: %02x, expected %02x", n, at, got,
+                          expected[at]);
+        }
+        ranks |= 1u << b[0];
+        steps |= b[0] > 1 ? 1u << b[RANK_STEP + 1] : 0;
+        fills |= 1u << (2 * b[1] + b[3]);
+        some_outside += outside > 0;
+        some_inside += outside < all;
+    }
+    ck_assert_uint_eq(ranks, 0x3e);
+    ck_assert_uint_eq(steps, 0xe);
+    ck_assert_uint_eq(fills, _i == 0 ? 0xff : 0x3f00);
+    ck_assert_uint_gt(some_outside, asked.cases / 2);
+    ck_assert_uint_gt(some_inside, asked.cases / 4);
+}
+END_TEST
+
 START_TEST(warps_that_left_are_not_waited_for)
 {
     const uint32_t *out = ask("warps_leave");
@@ -190,6 +270,7 @@ int main(void)
     tcase_set_timeout(tests, 120);
     tcase_add_checked_fixture(tests, NULL, forget);
     tcase_add_test(tests, narrow_rows_lie_at_multiples_of_the_span);
+    tcase_add_loop_test(tests, boxes_of_all_ranks_are_as_the_manual_says, 0, 2);
     tcase_add_test(tests, warps_that_left_are_not_waited_for);
     tcase_add_test(tests, registers_keep_their_content_when_others_are_added);
     tcase_add_test(tests, a_store_that_nobody_waits_for_arrives);
