@@ -34,10 +34,12 @@ endforeach()
 foreach(module cluster ptx_kernels exec_alu exec_cvt exec_warp exec_random)
   hone_test(emulator ${module} LINK hone_emulator hone_core ${CMAKE_DL_LIBS} SOURCES emulator/ptx_bench.c)
 endforeach()
-# Approximate functions; integer forms, against references of their own.
+# Approximate functions; integer forms and exact ones of floats, against references of their own.
 hone_test(emulator exec_approx LINK hone_emulator hone_core ${CMAKE_DL_LIBS} m SOURCES emulator/ptx_bench.c)
-hone_test(emulator exec_integer LINK hone_emulator hone_core ${CMAKE_DL_LIBS} m SOURCES emulator/ptx_bench.c emulator/integer_forms.c
-  emulator/integer_arithmetic.c emulator/integer_bits.c emulator/integer_cvt.c)
+hone_test(emulator exec_integer LINK hone_emulator hone_core ${CMAKE_DL_LIBS} m SOURCES emulator/ptx_bench.c emulator/form_bench.c
+  emulator/integer_forms.c emulator/integer_arithmetic.c emulator/integer_bits.c emulator/integer_cvt.c)
+hone_test(emulator exec_float LINK hone_emulator hone_core ${CMAKE_DL_LIBS} SOURCES emulator/ptx_bench.c emulator/form_bench.c
+  emulator/float_forms.c emulator/float_reference.c)
 foreach(module ptx_forms form_runs)
   hone_test(emulator ${module} LINK hone_emulator hone_core ${CMAKE_DL_LIBS} SOURCES emulator/ptx_bench.c emulator/form_operands.c)
 endforeach()
