@@ -381,6 +381,8 @@ static const struct {
     [HONE_OP_KV_QUANT] = {check_kv_quant},
     [HONE_OP_FOLD] = {check_fold},
     [HONE_OP_MOE_GEMM] = {check_moe_gemm},
+    [HONE_OP_MOE_ALIGN] = {check_moe_align},
+    [HONE_OP_MOE_COMBINE] = {check_moe_combine},
 };
 
 /* ---- The stream ---------------------------------------------------------------------------------

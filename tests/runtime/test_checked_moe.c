@@ -117,6 +117,95 @@ START_TEST(rows_that_nobody_has_are_not_looked_at)
 }
 END_TEST
 
+/* ---- Rows of a router's choice ----------------------------------------------------------------
+ */
+
+#define ALIGN   "moe_align:tokens=3,experts=5,topk=2,group_layout=contiguous,row_align=8"
+#define COMBINE "moe_combine:tokens=3,n=8,topk=2,m=16"
+
+static const struct {
+    const char *problem;
+    size_t operand;
+    int64_t values[6]; /* of width 4 or 8 */
+    size_t width;
+    const char *says, *source;
+} rows[] = {
+    {ALIGN, 0, {4, 0, -1, -1, 2, 2}, 4, "", ""},
+    {ALIGN,
+     0,
+     {4, 0, -1, 5, 2, 2},
+     4,
+     "checked: topk_ids of token 1, choice 1 is 5; it is an expert's number, or -1",
+     "topk_ids"},
+    {ALIGN,
+     0,
+     {4, 0, -1, -1, -2, 2},
+     4,
+     "checked: topk_ids of token 2, choice 0 is -2; it is an expert's number, or -1",
+     "topk_ids"},
+    {ALIGN ",ids=i64", 0, {4, 0, -1, -1, 2, 2}, 8, "", ""},
+    {ALIGN ",ids=i64",
+     0,
+     {4, INT64_C(0x100000000), -1, -1, 2, 2},
+     8,
+     "checked: topk_ids of token 0, choice 1 is 4294967296; it is an expert's number, or -1",
+     "topk_ids"},
+    {COMBINE, 1, {15, 0, -1, -1, 3, 3}, 4, "", ""},
+    {COMBINE,
+     1,
+     {15, 0, -1, 16, 3, 3},
+     4,
+     "checked: place of token 1, choice 1 is 16; it is a row of d, or -1",
+     "place"},
+    {COMBINE,
+     1,
+     {-5, 0, -1, 2, 3, 3},
+     4,
+     "checked: place of token 0, choice 0 is -5; it is a row of d, or -1",
+     "place"},
+};
+
+START_TEST(rows_that_are_nowhere_are_refused_by_token_and_choice)
+{
+    device *d = checked_device();
+    checked_memory m;
+
+    checked_open_right(&m, d, rows[_i].problem);
+    for (size_t i = 0; i < 6; i++) {
+        checked_put(&m, rows[_i].operand, i * rows[_i].width, &rows[_i].values[i], rows[_i].width);
+    }
+    ck_assert_int_eq(checked_status(&m, HONE_CHECKED_VALUES),
+                     rows[_i].says[0] != '\0' ? HONE_BAD_ARGUMENT : HONE_OK);
+    ck_assert_str_eq(checked_error.message, rows[_i].says);
+    ck_assert_str_eq(checked_error.source, rows[_i].source);
+    checked_close(&m);
+    device_close(d);
+}
+END_TEST
+
+START_TEST(weights_count_where_their_rows_do)
+{
+    static const int32_t places[6] = {15, 0, -1, 2, 3, -1};
+    const float bad = NAN, good = 0.5f;
+    device *d = checked_device();
+    checked_memory m;
+
+    checked_open_right(&m, d, COMBINE);
+    checked_put(&m, 1, 0, places, sizeof places);
+    checked_put(&m, 2, 2 * 4, &bad, 4);
+    checked_put(&m, 2, 5 * 4, &bad, 4);
+    ck_assert_msg(checked_status(&m, HONE_CHECKED_VALUES) == HONE_OK, "%s", checked_error.message);
+    checked_put(&m, 2, 4 * 4, &bad, 4);
+    ck_assert_int_eq(checked_status(&m, HONE_CHECKED_VALUES), HONE_BAD_ARGUMENT);
+    ck_assert_str_eq(checked_error.message,
+                     "checked: weight of token 2, choice 0 is nan; a weight is finite");
+    checked_put(&m, 2, 4 * 4, &good, 4);
+    ck_assert_int_eq(checked_status(&m, HONE_CHECKED_VALUES), HONE_OK);
+    checked_close(&m);
+    device_close(d);
+}
+END_TEST
+
 int main(void)
 {
     TCase *tests = tcase_create("checked_moe");
@@ -124,5 +213,8 @@ int main(void)
     tcase_add_loop_test(tests, groups_that_mean_nothing_are_refused_by_their_place, 0,
                         ARRAY_LEN(cases));
     tcase_add_test(tests, rows_that_nobody_has_are_not_looked_at);
+    tcase_add_loop_test(tests, rows_that_are_nowhere_are_refused_by_token_and_choice, 0,
+                        ARRAY_LEN(rows));
+    tcase_add_test(tests, weights_count_where_their_rows_do);
     return suite_run_here("runtime/checked_moe", tests);
 }
