@@ -162,6 +162,33 @@ static hone_status add_gather(problem_list *list, const shape *s, int64_t m, hon
  * stays; beyond them they lie one expert's behind the other's. */
 enum { MASKED_TOKENS = 128, ROW_ALIGN = 128 };
 
+/* One of its two matrices stands for a layer's routed experts. */
+static bool is_experts(const shape *s, const char *use)
+{
+    return s->experts > 0 && strcmp(s->use, use) == 0;
+}
+
+/* W13 with its activation behind it, quantised as W2 reads it; V4's activation clamps. */
+static hone_status add_gated(problem_list *list, const shape *s, const hone_problem *w13,
+                             hone_error *error)
+{
+    const bool v4 = list->l->attention == LLM_COMPRESSED || list->l->attention == LLM_SOURCED;
+    hone_problem problem = *w13;
+    hone_moe_gemm *p = &problem.as.moe_gemm;
+
+    if (!is_experts(s, "experts.w13") || p->n / 2 % p->recipe.a.gran_k != 0) {
+        return HONE_OK;
+    }
+    p->activation = v4 ? HONE_ACTIVATION_SILU_MUL_V4 : HONE_ACTIVATION_SILU_MUL;
+    p->out = HONE_DTYPE_E4M3;
+    p->out_scale = p->recipe.a.scale;
+    p->out_group = p->recipe.a.gran_k;
+    p->out_rule = list->l->weights.pow2 ? HONE_RULE_POW2_AMAX : HONE_RULE_RAW_AMAX;
+    p->align = 0;
+    problem_derive(&problem);
+    return add(list, &problem, s, error);
+}
+
 /* Routed experts of a rank that is given `m` tokens, as all of its group are: with experts spread
  * evenly each rank has m * topk rows, and any of the group's tokens may be one expert's. */
 static hone_status add_moe(problem_list *list, const shape *s, int64_t m, hone_error *error)
@@ -169,6 +196,7 @@ static hone_status add_moe(problem_list *list, const shape *s, int64_t m, hone_e
     const llm_quant *dense = &list->l->weights;
     const bool quantised = s->dtype == HONE_DTYPE_E4M3 || s->dtype == HONE_DTYPE_E2M1;
     const bool fp4 = s->dtype == HONE_DTYPE_E2M1;
+    hone_status status = HONE_OK;
     hone_problem problem;
     hone_moe_gemm *p = &problem.as.moe_gemm;
 
@@ -191,13 +219,10 @@ static hone_status add_moe(problem_list *list, const shape *s, int64_t m, hone_e
     p->recipe.a = (hone_quant){HONE_DTYPE_E4M3, fp4 ? a_scale : scale_of(s), 1, block};
     p->recipe.b = (hone_quant){s->dtype, fp4 ? s->scale : scale_of(s), s->block_n, s->block_k};
     problem_derive(&problem);
-    return add(list, &problem, s, error);
-}
-
-/* One of its two matrices stands for a layer's routed experts. */
-static bool is_experts(const shape *s, const char *use)
-{
-    return s->experts > 0 && strcmp(s->use, use) == 0;
+    TRY(add(list, &problem, s, error));
+    TRY(add_gated(list, s, &problem, error));
+done:
+    return status;
 }
 
 /* The rows of those products, from what the group's tokens chose: other ranks' experts are -1. */

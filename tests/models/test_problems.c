@@ -134,6 +134,15 @@ static const struct {
      "moe_gemm:tokens=4096,topk=6,experts=48,n=5120,k=2304,group_layout=contiguous,recipe=ue8m0-"
      "1x32-e2m1/1x32",
      "experts.w2"},
+    /* W13 up to what W2 reads */
+    {"deepseek-v3.2", 64,
+     "moe_gemm:m=512,tokens=64,topk=8,experts=32,n=4096,k=7168,group_layout=masked,recipe=f32-"
+     "1x128-128x128,activation=silu_mul,out=e4m3,out_scale=f32,out_group=128,out_rule=pow2_amax",
+     "experts.w13"},
+    {"deepseek-v4.1-flash", 512,
+     "moe_gemm:tokens=512,topk=6,experts=48,n=4608,k=5120,group_layout=contiguous,recipe=ue8m0-"
+     "1x32-e2m1/1x32,activation=silu_mul_v4,out=e4m3,out_scale=ue8m0,out_group=32",
+     "experts.w13"},
 };
 
 START_TEST(routed_experts_are_asked_for)
