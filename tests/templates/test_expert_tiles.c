@@ -2,8 +2,8 @@
  * (templates/device/expert_tiles.cuh), on the emulator, against a plain walk over the rows. */
 #include "core/random.h"
 #include "tests/emulator/ptx_bench.h"
-#include "tests/support/file.h"
 #include "tests/support/suite.h"
+#include "tests/templates/device_header.h"
 
 #include <check.h>
 #include <stdio.h>
@@ -24,25 +24,10 @@ typedef struct groups {
 static const int32_t block_rows[] = {8, 48, 64, 128};
 enum { SIZES = 4, LAYOUTS = 3, CASES = 60 };
 
-/* The header without what NVRTC would look for in files. */
-static char *header(const char *name)
-{
-    char path[512];
-    const char *root = getenv("HONE_SOURCE_DIR");
-    snprintf(path, sizeof path, "%s/templates/device/%s", root != NULL ? root : ".", name);
-    char *text = file_read(path, NULL);
-    for (char *line = text; line != NULL; line = strchr(line, '\n')) {
-        line += line == text ? 0 : 1;
-        if (strncmp(line, "#include", 8) == 0 || strncmp(line, "#pragma once", 12) == 0) {
-            memcpy(line, "//", 2);
-        }
-    }
-    return text;
-}
-
 static char *source(void)
 {
-    char *types = header("types.cuh"), *tiles = header("expert_tiles.cuh"), *text = NULL;
+    char *types = device_header("types.cuh"), *tiles = device_header("expert_tiles.cuh"),
+         *text = NULL;
     ck_assert_int_gt(
         asprintf(&text,
                  "%s%s\n"
@@ -206,6 +191,8 @@ END_TEST
 int main(void)
 {
     TCase *tests = tcase_create("expert_tiles");
+
+    tcase_set_timeout(tests, 120);
     tcase_add_loop_test(tests, a_table_is_what_a_walk_over_the_rows_finds, 0, LAYOUTS);
     return suite_run("templates/expert_tiles", tests);
 }

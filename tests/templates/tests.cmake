@@ -3,8 +3,8 @@ hone_test(templates manifest LINK hone_templates SOURCES templates/fixture.c tem
 hone_test(templates manifest_plan LINK hone_templates SOURCES templates/fixture.c templates/manifest_base.c)
 hone_test(templates space LINK hone_templates SOURCES templates/fixture.c)
 hone_test(templates contract LINK hone_templates hone_models)
-hone_test(templates expert_tiles LINK hone_emulator hone_core ${CMAKE_DL_LIBS} SOURCES emulator/ptx_bench.c)
-hone_test(templates expert_k LINK hone_emulator hone_core ${CMAKE_DL_LIBS} SOURCES emulator/ptx_bench.c)
+hone_test(templates expert_tiles LINK hone_emulator hone_core ${CMAKE_DL_LIBS} SOURCES emulator/ptx_bench.c templates/device_header.c)
+hone_test(templates expert_k LINK hone_emulator hone_core ${CMAKE_DL_LIBS} SOURCES emulator/ptx_bench.c templates/device_header.c)
 
 # Kernels: one config of each row here, many under the slow label.
 hone_test(templates kernels LINK hone_runtime SOURCES templates/kernels.c TIMEOUT 300)
