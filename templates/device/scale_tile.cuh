@@ -4,12 +4,13 @@
 // hides behind the tensor cores, whatever their layout and dtype.
 #pragma once
 #include "device/formats.cuh"
+#include "device/halves.cuh"
 #include "device/scale_layout.cuh"
 
 // Lines: entries of the tile for one group, `Step` rows of the operand apart; GranMn rows and GranK
 // elements of K share a scale.
 template <int Lines, int Step, int GranMn, int GranK, int BlockK, int Threads, bool Ue8m0,
-          bool Packed>
+          bool Packed, int Half = 0>
 struct ScaleTile {
     static constexpr int kGroups = ceil_div(BlockK, GranK);
     static constexpr int kCount = Lines * kGroups; // floats of shared memory for a block
@@ -17,6 +18,7 @@ struct ScaleTile {
     static_assert(BlockK % GranK == 0 || GranK % BlockK == 0,
                   "a K block is whole groups or lies in one");
     static_assert(GranMn == 1 || GranMn % Step == 0, "an entry's rows share one scale");
+    static_assert(Half % Step == 0, "an entry is gates, or ups");
 
     const void *base;
     i64 first; // element of the batch's first scale
@@ -24,6 +26,7 @@ struct ScaleTile {
     i64 first_group;  // of this batch: not 0 where the batches' groups lie side by side
     i32 first_row;    // of the tile
     i32 rows, groups; // of the operand
+    i32 jump;         // rows from gates to ups (halves.cuh), of which `rows` are there
     float held[kEach];
 
     __device__ __forceinline__ float read(i32 row, i32 group) const
@@ -43,10 +46,10 @@ struct ScaleTile {
 #pragma unroll
         for (int t = 0; t < kEach; t++) {
             const u32 i = threadIdx.x + t * Threads;
-            const i32 row = first_row + i32(i % Lines) * Step;
+            const i32 at = i32(i % Lines) * Step, row = first_row + half_row<Half>(at);
             const i32 group = block * BlockK / GranK + i32(i / Lines);
             const bool valid = i < kCount && row < rows && group < groups;
-            held[t] = valid ? read(row, group) : 0.0f;
+            held[t] = valid ? read(row + half_jump<Half>(at, jump), group) : 0.0f;
         }
     }
 

@@ -6,11 +6,13 @@
 // rows or in K, the data are zeros and the code is 0 (2^-127), never what lies there: that may be
 // NaN.
 #pragma once
+#include "device/halves.cuh"
 #include "device/scale_layout.cuh"
 #include "device/vector.cuh"
 
 // Rows of the tile; GranMn rows and GranK elements of K share a scale.
-template <int Rows, int GranMn, int GranK, int BlockK, int Threads, bool Packed> struct ScaleWords {
+template <int Rows, int GranMn, int GranK, int BlockK, int Threads, bool Packed, int Half = 0>
+struct ScaleWords {
     static constexpr int kGroups = GranK == 32 ? BlockK / 32 : 1; // of a word
     static constexpr int kEach = ceil_div(Rows, Threads);
     static_assert(BlockK == 64 || BlockK == 128, "a word is two or four scales");
@@ -22,13 +24,17 @@ template <int Rows, int GranMn, int GranK, int BlockK, int Threads, bool Packed>
     i32 groups;      // of the operand
     u32 held[kEach];
 
-    // `base` is the batch's first scale; the tile's first row and the operand's rows.
-    __device__ __forceinline__ void open(const u8 *base, i64 row_stride, i32 first_row, i32 rows)
+    // `base` is the batch's first scale; the tile's first row and the operand's rows. jump: from
+    // gates to ups (halves.cuh), of which `rows` are there.
+    __device__ __forceinline__ void open(const u8 *base, i64 row_stride, i32 first_row, i32 rows,
+                                         i32 jump = 0)
     {
 #pragma unroll
         for (int t = 0; t < kEach; t++) {
-            const i32 line = i32(threadIdx.x) + t * Threads, row = first_row + line;
-            row_at[t] = line < Rows && row < rows ? base + row / GranMn * row_stride : nullptr;
+            const i32 line = i32(threadIdx.x) + t * Threads;
+            const i32 half = first_row + half_row<Half>(line);
+            const i32 row = half + half_jump<Half>(line, jump);
+            row_at[t] = line < Rows && half < rows ? base + row / GranMn * row_stride : nullptr;
         }
     }
 

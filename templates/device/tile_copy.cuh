@@ -2,6 +2,7 @@
 // cp.async.
 #pragma once
 #include "device/async_copy.cuh"
+#include "device/halves.cuh"
 #include "device/mma.cuh"
 
 // `Bytes` (16, or 8 that are half a chunk) of which the first `present` exist; the rest become
@@ -31,13 +32,15 @@ __device__ __forceinline__ void copy_chunk(u32 to, const u8 *from, i32 present)
 
 // A tile of Rows rows by RowBytes bytes of K. Rows and K past the operand's end read as zeros. Each
 // 16-byte chunk of a row is filled with `Chunk` bytes: all of it, or its first half (e2m1).
-template <int Rows, int RowBytes, int Threads, int Align, int Chunk = 16> struct TileCopy {
+template <int Rows, int RowBytes, int Threads, int Align, int Chunk = 16, int Half = 0>
+struct TileCopy {
     static constexpr int kChunks = RowBytes / 16;
 
     const u8 *first; // first row of the tile; a legal address
     i64 row_stride;  // bytes
     i32 rows;        // that the operand has from the first one on
     i32 k;           // bytes of a row
+    i32 jump = 0;    // rows from gates to ups (halves.cuh), of which `rows` are there
 
     // The source address is advanced, not computed anew for each chunk: many loop-invariant
     // products would be kept in registers across the main loop.
@@ -50,7 +53,10 @@ template <int Rows, int RowBytes, int Threads, int Align, int Chunk = 16> struct
         const u8 *from = first + row * row_stride + at;
 #pragma unroll 4
         for (int t = 0; t < ceil_div(Rows, kStep); t++) {
-            const i32 present = row < rows ? k - at : 0;
+            if constexpr (Half != 0) {
+                from = first + (half_row<Half>(row) + half_jump<Half>(row, jump)) * row_stride + at;
+            }
+            const i32 present = half_row<Half>(row) < rows ? k - at : 0;
             if (Rows % kStep == 0 || row < Rows) {
                 copy_chunk<Align, Chunk>(tile + tile_offset<RowBytes>(row, chunk),
                                          present > 0 ? from : first, present);

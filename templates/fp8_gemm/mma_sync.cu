@@ -7,6 +7,7 @@
 // never across a scale group, and is then added to fp32 registers: sum = fma(sfa * sfb, part, sum).
 // K runs in one order, its parts are added in theirs. Tails in M, N and K are zeros in shared
 // memory and are not stored. Domains and launch: mma_sync.yaml.
+#include "device/raster.cuh"
 #include "fp8_gemm/mma_sync_parts.cuh"
 #include "fp8_gemm/mma_sync_pipeline.cuh"
 
@@ -26,9 +27,9 @@ __global__ void __launch_bounds__(Tile<C>::kThreads, C.residency)
     const i64 batch = blockIdx.z;
     const i32 tile = i32(blockIdx.x) / C.split_k, part = i32(blockIdx.x) % C.split_k;
     const i32 blocks = ceil_div(k, C.block_k), each = blocks / C.split_k, more = blocks % C.split_k;
-    i32 tile_m, tile_n;
-    tile_place<C>(tile, ceil_div(m, C.block_m), ceil_div(n, C.block_n), &tile_m, &tile_n);
-    const i32 m0 = tile_m * C.block_m, n0 = tile_n * C.block_n;
+    const TilePlace at =
+        tile_place<C.raster>(tile, ceil_div(m, C.block_m), ceil_div(n, C.block_n));
+    const i32 m0 = at.m * C.block_m, n0 = at.n * C.block_n;
     Pipeline<C> line{
         .copy_a = {a + batch * a_batch + m0 * a_row, a_row, m - m0, k},
         .copy_b = {b + (batch * n + n0) * k, k, n - n0, k},

@@ -25,7 +25,7 @@ template <Config C> struct Pipeline {
         return scales + block % 2 * T::kScales;
     }
 
-    __device__ __forceinline__ void load(i32 block) const
+    __device__ __forceinline__ void load(i32 block)
     {
         if (block < blocks) {
             copy_a.load(stage(block), first + block);
@@ -73,6 +73,9 @@ __device__ __forceinline__ void multiply_all(Sums<C> &sum, Pipeline<C> &line, co
     const i32 row_line = T::kRowScales ? row + lane / 4 : row / 16;
     const i32 column_line = T::kColumnScales ? column + lane % 4 * 2 : column / 8;
 
+    if constexpr (C.b_e2m1) {
+        line.copy_b.fetch(line.first);
+    }
     for (int s = 0; s < C.stages - 1; s++) {
         line.load(s);
     }

@@ -3,6 +3,7 @@
 // The instruction has 16 rows and 8 columns. Its rows are A's, or, with `swap`, B's: then few rows
 // of A are padded to 8 and not to 16, and D is turned when it is stored.
 #pragma once
+#include "device/nibble_copy.cuh"
 #include "device/output.cuh"
 #include "device/scale_tile.cuh"
 #include "device/tile_copy.cuh"
@@ -20,8 +21,24 @@ struct Config {
     int a_gran_k, b_gran_mn, b_gran_k;
     bool a_ue8m0, a_packed, b_ue8m0, b_packed; // scales
     bool out_f32, accumulate;
-    int align;      // bytes that operands and rows are multiples of
-    int layout = 0; // GroupLayout of a grouped product (device/expert_tiles.cuh)
+    int align; // bytes that operands and rows are multiples of
+    // Of a grouped product:
+    int layout = 0;         // GroupLayout (device/expert_tiles.cuh)
+    bool b_e2m1 = false;    // B is two codes a byte
+    int activation = PLAIN; // else B's rows are gates, then ups, and D has half the columns
+    int out_group = 0;      // elements of D that share a scale: D is e4m3; 0: it is not
+    int out_rule = POW2_AMAX;
+    bool out_ue8m0 = false, out_packed = false;
+    bool fill = false; // rows of D that no expert has become zeros
+};
+
+// B's tiles of K blocks: of bytes as they are, or of e2m1.
+template <bool E2m1, int Rows, int BlockK, int Threads, int Align, int Half> struct WeightCopy {
+    using Type = TileCopy<Rows, BlockK, Threads, Align, 16, Half>;
+};
+template <int Rows, int BlockK, int Threads, int Align, int Half>
+struct WeightCopy<true, Rows, BlockK, Threads, Align, Half> {
+    using Type = NibbleCopy<Rows, BlockK, Threads, Align, Half>;
 };
 
 template <Config C> struct Tile {
@@ -39,13 +56,16 @@ template <Config C> struct Tile {
     static constexpr bool kRowScales = !C.swap || C.b_gran_mn == 1;
     static constexpr bool kColumnScales = C.swap || C.b_gran_mn == 1;
     static constexpr int kStepB = C.b_gran_mn == 1 ? 1 : C.swap ? 16 : 8;
+    // Gates of a warp, and as many ups.
+    static constexpr int kHalf = C.activation == PLAIN ? 0 : (C.swap ? kRows : kColumns) / 2;
 
     using CopyA = TileCopy<C.block_m, C.block_k, kThreads, C.align>;
-    using CopyB = TileCopy<C.block_n, C.block_k, kThreads, C.align>;
+    using CopyB =
+        typename WeightCopy<C.b_e2m1, C.block_n, C.block_k, kThreads, C.align, kHalf>::Type;
     using ScalesA =
         ScaleTile<C.block_m, 1, 1, C.a_gran_k, C.block_k, kThreads, C.a_ue8m0, C.a_packed>;
     using ScalesB = ScaleTile<C.block_n / kStepB, kStepB, C.b_gran_mn, C.b_gran_k, C.block_k,
-                              kThreads, C.b_ue8m0, C.b_packed>;
+                              kThreads, C.b_ue8m0, C.b_packed, kHalf>;
     // Of a block, in pairs: those of neighbouring columns are read together.
     static constexpr int kScales = ceil_div(ScalesA::kCount + ScalesB::kCount, 2) * 2;
 
@@ -64,18 +84,7 @@ template <Config C> struct Tile {
     static_assert((C.warps_k - 1) * C.block_m * C.block_n * 4 <= C.stages * kStage,
                   "warps_k: sums of all but the first fit where the stages were");
     static_assert(is_pow2(C.align) && C.align <= 16, "align: 1 to 16");
+    static_assert(kHalf % (C.swap ? 16 : 8) == 0, "gates and ups: whole matrices");
 };
 
 template <Config C> using Sums = float[Tile<C>::kHigh][Tile<C>::kWide][4];
-
-// Row and column of a tile. Runs of `raster` tile rows go through all columns, so that CTAs in
-// flight share B.
-template <Config C>
-__device__ __forceinline__ void tile_place(i32 tile, i32 tiles_m, i32 tiles_n, i32 *tile_m,
-                                           i32 *tile_n)
-{
-    const i32 run = tile / (C.raster * tiles_n), within = tile % (C.raster * tiles_n);
-    const i32 rows = min(C.raster, tiles_m - run * C.raster);
-    *tile_m = run * C.raster + within % rows;
-    *tile_n = within / rows;
-}

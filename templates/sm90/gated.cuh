@@ -5,15 +5,8 @@
 // element. Codes and scales are quantise.cuh's, of activations in fp32.
 #pragma once
 #include "device/activation.cuh"
-#include "device/quantise.cuh"
-#include "device/scale_layout.cuh"
+#include "device/codes.cuh"
 #include "sm90/output.cuh"
-
-// What a launch says of D's codes: strides of scales as scale_layout.cuh says.
-struct CodesTarget {
-    void *scale;
-    i64 scale_row, scale_group, scale_matrix;
-};
 
 template <Config C> struct Gated {
     using T = Tile<C>;
@@ -48,15 +41,7 @@ template <Config C> struct Gated {
 
     __device__ __forceinline__ void store_scale_of(const Work &w, i32 row, i32 group, float s) const
     {
-        const i64 at = w.batch * to.scale_matrix +
-                       scale_offset<C.out_packed>(row, group, to.scale_row, to.scale_group);
-        store_scale<C.out_ue8m0>(to.scale, at, s);
-        if constexpr (C.out_packed) { // a row's last word is whole
-            const i32 groups = out.n / C.out_group;
-            for (i32 pad = group + 1; group + 1 == groups && pad % 4 != 0; pad++) {
-                store_scale<C.out_ue8m0>(to.scale, at + pad - group, 1.0f);
-            }
-        }
+        to.store<C.out_ue8m0, C.out_packed>(w.batch, row, group, out.n / C.out_group, s);
     }
 
     // Two codes of each of four lanes and four pieces of eight columns: each lane gets the eight of

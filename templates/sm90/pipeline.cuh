@@ -10,6 +10,7 @@
 // `swap` B and A, so that few rows of A do not pay for 64. Here "row" and "column" mean those; D is
 // turned around when it is stored.
 #pragma once
+#include "device/expert_fill.cuh"
 #include "sm90/gated.cuh"
 #include "sm90/load.cuh"
 #include "sm90/multiply.cuh"
@@ -177,6 +178,12 @@ template <Config C> __device__ __forceinline__ void pipeline(const Operands &o)
         multiply_all<C>({{base}, shared, row, column},
                         Schedule<C>::make(o.m, o.n, o.k, o.batch, groups), out, {o.workspace},
                         o.codes);
+        if constexpr (C.fill) {
+            constexpr i32 kWarps = T::kGroups * 4, kWidth = T::kCodes ? 1 : C.out_f32 ? 4 : 2;
+            fill_rows<C.layout, 16>(o.groups, static_cast<u8 *>(o.d), o.d_row * kWidth,
+                                    i32(blockIdx.x) * kWarps + i32(threadIdx.x) / 32,
+                                    i32(gridDim.x) * kWarps);
+        }
     }
     if constexpr (T::kCluster > 1) {
         cluster_sync(); // no CTA ends while another reads its memory or arrives on its barriers

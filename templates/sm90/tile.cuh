@@ -32,6 +32,7 @@ struct Config {
     int out_group = 0; // D is e4m3, with a scale for so many columns; 0: it is not
     int out_rule = POW2_AMAX;
     bool out_ue8m0 = false, out_packed = false; // its scales
+    bool fill = false; // rows of D that no expert has become zeros
 };
 
 template <Config C> struct Tile {

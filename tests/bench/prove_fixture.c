@@ -98,8 +98,11 @@ void prove_fixture_open(prove_fixture *f, const char *spec, const char *text, co
     memset(f, 0, sizeof *f);
     ck_assert_msg(device_open(spec, &f->d, &error) == HONE_OK, "%s", error.message);
     ck_assert_msg(hone_problem_parse(text, &f->problem, &error) == HONE_OK, "%s", error.message);
-    f->choice = choose(f, template);
-    if (pinned != NULL) {
+    if (pinned == NULL) {
+        f->choice = choose(f, template);
+    } else {
+        f->choice.m = templates_find(all, template);
+        ck_assert_ptr_nonnull(f->choice.m);
         ck_assert_int_eq(manifest_config_parse(f->choice.m, pinned, &f->choice.config, &error),
                          HONE_OK);
     }
@@ -149,25 +152,48 @@ void prove_fixture_run(prove_fixture *f, prove_result *out)
                   error.message);
 }
 
-void prove_fixture_hold(const char *text, const char *template, const char *pinned)
+/* That the problem has the config, and that ptxas left nothing of it undone. */
+static void check_pin(const prove_fixture *f, const char *text, const char *pinned)
+{
+    const device_facts *facts = &f->d->gpu.facts;
+    hone_error error = {0};
+    bool legal = false;
+    char why[160] = "";
+
+    ck_assert_msg(manifest_serves(f->choice.m, &f->problem, facts, &legal, why, &error) == HONE_OK,
+                  "%s", error.message);
+    ck_assert_msg(legal, "%s: %s", text, why);
+    ck_assert_msg(manifest_legal(f->choice.m, &f->problem, facts, &f->choice.config, &legal, why,
+                                 &error) == HONE_OK,
+                  "%s", error.message);
+    ck_assert_msg(legal, "%s %s: %s", text, pinned, why);
+    ck_assert_msg(!compiled_flaw(f->code, why, sizeof why), "%s %s: %s", text, pinned, why);
+}
+
+void prove_fixture_hold(const char *spec, const char *text, const char *template,
+                        const char *pinned, prove_result *out)
 {
     prove_fixture f;
     prove_result r;
 
-    prove_fixture_open(&f, "emu:h20", text, template, pinned, NULL, NULL);
+    prove_fixture_open(&f, spec, text, template, pinned, NULL, NULL);
+    check_pin(&f, text, pinned);
     prove_fixture_run(&f, &r);
     ck_assert_msg(r.outcome == STORE_OK, "%s %s: %s", text, pinned, r.reason);
     ck_assert_double_le(r.verify.max_err_ratio, 1.0);
     prove_fixture_close(&f);
+    if (out != NULL) {
+        *out = r;
+    }
 }
 
-void prove_fixture_refuse(const prove_mutant *mutant, const char *text, const char *template,
-                          const char *pinned)
+void prove_fixture_refuse(const prove_mutant *mutant, const char *spec, const char *text,
+                          const char *template, const char *pinned)
 {
     prove_fixture f;
     prove_result r;
 
-    prove_fixture_open(&f, "emu:h20", text, template, pinned, mutant->old, mutant->new);
+    prove_fixture_open(&f, spec, text, template, pinned, mutant->old, mutant->new);
     prove_fixture_run(&f, &r);
     ck_assert_msg(r.outcome != STORE_OK, "passed: %s", mutant->what);
     prove_fixture_close(&f);

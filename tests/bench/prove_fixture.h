@@ -25,7 +25,7 @@ const templates *prove_fixture_templates(void);
 jit *prove_fixture_compiler(void);
 
 /* The best choice of one template (NULL: of all) by the performance model, or the config `pinned`
- * of its template. In its source, or in the first header that has it, `old` gives way to `new`;
+ * of `template`. In its source, or in the first header that has it, `old` gives way to `new`;
  * NULL: the template as it is. */
 void prove_fixture_open(prove_fixture *f, const char *spec, const char *text, const char *template,
                         const char *pinned, const char *old, const char *new);
@@ -43,9 +43,11 @@ typedef struct prove_mutant {
     const char *old, *new;
 } prove_mutant;
 
-/* On emu:h20: the pinned config is proved; a mutant of it is refused. */
-void prove_fixture_hold(const char *text, const char *template, const char *pinned);
-void prove_fixture_refuse(const prove_mutant *mutant, const char *text, const char *template,
-                          const char *pinned);
+/* The pinned config is legal by its manifest, its code is as fast as it was meant to be (no spills,
+ * no products in turn), and it is proved: *out (NULL: not asked). A mutant of it is refused. */
+void prove_fixture_hold(const char *spec, const char *text, const char *template,
+                        const char *pinned, prove_result *out);
+void prove_fixture_refuse(const prove_mutant *mutant, const char *spec, const char *text,
+                          const char *template, const char *pinned);
 
 #endif

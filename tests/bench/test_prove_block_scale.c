@@ -5,7 +5,6 @@
 #include "tests/support/suite.h"
 
 #include <check.h>
-#include <stdlib.h>
 
 #define TEMPLATE "fp8_gemm/sm120_block_scale"
 #define CONFIG(swap, m, n, k, r, c, stages, split, raster, residency)                              \
@@ -21,12 +20,6 @@
 #define LIKE_V41 "ue8m0-1x32-32x32"
 #define BY_ROWS  "ue8m0-1x32-1x32"
 #define MX_FP4   "ue8m0-1x32-e2m1/1x32"
-
-/* Whether a row of a table is left to the long run, which takes every one. */
-static bool is_left_out(int row, int step)
-{
-    return row % step != 0 && getenv("HONE_PROVE_ALL") == NULL;
-}
 
 static const struct {
     const char *problem, *config;
@@ -111,26 +104,12 @@ static const struct {
 
 START_TEST(a_config_is_proved)
 {
-    prove_fixture f;
     prove_result r;
-    char why[160] = "";
-    bool legal = false;
 
-    if (is_left_out(_i, 3)) {
-        return;
+    if (!prove_fixture_leaves(_i, 3, TEMPLATE, NULL)) {
+        prove_fixture_hold("emu:rtx5090", right[_i].problem, TEMPLATE, right[_i].config, &r);
+        ck_assert_uint_eq(r.counters.tensor_macs[HONE_EMU_MMA_FP8], 0); /* all by the scaled unit */
     }
-    prove_fixture_open(&f, "emu:rtx5090", right[_i].problem, TEMPLATE, right[_i].config, NULL,
-                       NULL);
-    ck_assert_int_eq(manifest_legal(f.choice.m, &f.problem, &f.d->gpu.facts, &f.choice.config,
-                                    &legal, why, NULL),
-                     HONE_OK);
-    ck_assert_msg(legal, "%s %s: %s", right[_i].problem, right[_i].config, why);
-    prove_fixture_run(&f, &r);
-    ck_assert_msg(r.outcome == STORE_OK, "%s %s: %s", right[_i].problem, right[_i].config,
-                  r.reason);
-    ck_assert_double_le(r.verify.max_err_ratio, 1.0);
-    ck_assert_uint_eq(r.counters.tensor_macs[HONE_EMU_MMA_FP8], 0); /* all by the scaled unit */
-    prove_fixture_close(&f);
 }
 END_TEST
 
@@ -179,23 +158,17 @@ static const struct {
      "    // all of this CTA's"},
     {"a part of K is left out", FEW LIKE_V41, SPLIT, "i32(i64(blocks) * (part + 1) / C.split_k)",
      "i32(i64(blocks) * (part + 1) / C.split_k) - (part == 1)"},
-    {"bands of rows that are full", SHAPE BY_ROWS, BANDS, "within / high * C.block_n",
-     "within / C.raster * C.block_n"},
+    {"bands of rows that are full", SHAPE BY_ROWS, BANDS, "within / high}", "within / Raster}"},
 };
 
 START_TEST(a_mutant_is_refused)
 {
-    prove_fixture f;
-    prove_result r;
+    const prove_mutant mutant = {mutants[_i].what, 0, mutants[_i].old, mutants[_i].new};
 
-    if (is_left_out(_i, 2)) {
-        return;
+    if (!prove_fixture_leaves(_i, 2, TEMPLATE, mutant.old)) {
+        prove_fixture_refuse(&mutant, "emu:rtx5090", mutants[_i].problem, TEMPLATE,
+                             mutants[_i].config);
     }
-    prove_fixture_open(&f, "emu:rtx5090", mutants[_i].problem, TEMPLATE, mutants[_i].config,
-                       mutants[_i].old, mutants[_i].new);
-    prove_fixture_run(&f, &r);
-    ck_assert_msg(r.outcome != STORE_OK, "passed: %s", mutants[_i].what);
-    prove_fixture_close(&f);
 }
 END_TEST
 

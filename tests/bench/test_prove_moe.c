@@ -9,16 +9,21 @@
 #define GATED_TEMPLATE "moe_gemm/sm90_wgmma_gated"
 #define FP4_TEMPLATE   "moe_gemm/sm90_wgmma_fp4"
 #define FP4_GATED      "moe_gemm/sm90_wgmma_fp4_gated"
-#define TILE(swap, m, n, rows, columns, chunks, sets, stages, pair)                                \
+#define TILE(queue, raster, swap, m, n, rows, columns, chunks, sets, stages, pair)                 \
     "swap=" #swap " block_m=" #m " block_n=" #n " row_groups=" #rows " column_groups=" #columns    \
-    " chunks=" #chunks " sets=" #sets " queue=1 stages=" #stages " pair=" #pair " raster=8"
-#define REST(loader)               " loader_registers=" #loader " residency=1 idle=1"
-#define PLAIN(staged, loader, ...) PLAIN_TEMPLATE, TILE(__VA_ARGS__) " staged=" #staged REST(loader)
-#define GATED(loader, ...)         GATED_TEMPLATE, TILE(__VA_ARGS__) REST(loader)
-#define FP4(m, n, rows, sets, stages, pair, staged, fold)                                          \
+    " chunks=" #chunks " sets=" #sets " queue=" #queue " stages=" #stages " pair=" #pair           \
+    " raster=" #raster
+#define REST(loader) " loader_registers=" #loader " residency=1 idle=1"
+#define PLAIN_IN(queue, raster, staged, loader, ...)                                               \
+    PLAIN_TEMPLATE, TILE(queue, raster, __VA_ARGS__) " staged=" #staged REST(loader)
+#define GATED_IN(queue, raster, loader, ...)                                                       \
+    GATED_TEMPLATE, TILE(queue, raster, __VA_ARGS__) REST(loader)
+#define PLAIN(...) PLAIN_IN(1, 8, __VA_ARGS__)
+#define GATED(...) GATED_IN(1, 8, __VA_ARGS__)
+#define FP4(m, n, rows, sets, stages, pair, raster, staged, fold)                                  \
     FP4_TEMPLATE,                                                                                  \
         "fold=" #fold " block_m=" #m " block_n=" #n " row_groups=" #rows " chunks=1 sets=" #sets   \
-        " stages=" #stages " pair=" #pair " raster=8 staged=" #staged " residency=1"
+        " stages=" #stages " pair=" #pair " raster=" #raster " staged=" #staged " residency=1"
 
 /* n and k with tails; rows of experts that are no whole tiles */
 #define SHAPE     "moe_gemm:n=328,k=528,experts=5,tokens=96,topk=3,"
@@ -30,60 +35,64 @@ static const struct {
     const char *problem, *template, *config;
 } right[] = {
     {SHAPE "group_layout=contiguous,recipe=f32-1x128-128x128",
-     PLAIN(1, 40, 0, 128, 128, 2, 1, 1, 1, 4, 0)},
-    {SHAPE "group_layout=masked,recipe=f32-1x128-128x128",
+     PLAIN_IN(1, 1, 1, 40, 0, 128, 128, 2, 1, 1, 1, 4, 0)},
+    {SHAPE "group_layout=masked,fill=1,recipe=f32-1x128-128x128",
      PLAIN(1, 40, 0, 128, 96, 2, 1, 1, 1, 4, 1)},
     {SHAPE "group_layout=psum,row_align=8,recipe=f32-1x128-128x128",
-     PLAIN(0, 40, 0, 192, 96, 3, 1, 1, 1, 3, 0)},
+     PLAIN_IN(1, 16, 0, 56, 0, 192, 96, 3, 1, 1, 1, 3, 0)},
     {SHAPE "group_layout=contiguous,row_align=16,recipe=ue8m0-1x32-32x32",
-     PLAIN(0, 40, 1, 16, 128, 2, 1, 1, 2, 6, 0)},
+     PLAIN_IN(2, 1, 0, 56, 1, 16, 128, 2, 1, 1, 2, 6, 0)},
     {SHAPE "group_layout=masked,recipe=ue8m0-1x32-32x32",
-     PLAIN(0, 40, 1, 8, 128, 1, 1, 1, 2, 6, 1)},
+     PLAIN(0, 40, 1, 16, 128, 1, 1, 1, 2, 6, 1)},
     {SHAPE "group_layout=psum,row_align=32,recipe=f32-1x128-128x128",
      PLAIN(1, 40, 1, 64, 64, 1, 1, 1, 1, 6, 2)},
     {SHAPE "group_layout=contiguous,recipe=f32-1x128-1x128,out=f32",
-     PLAIN(1, 40, 0, 64, 128, 1, 2, 1, 1, 4, 2)},
-    {SHAPE "group_layout=psum,row_align=1,recipe=ue8m0-1x32-1x32",
-     PLAIN(0, 40, 1, 24, 64, 1, 1, 1, 2, 3, 0)},
-    {"moe_gemm:n=328,k=528,experts=1,tokens=70,topk=1,group_layout=psum,recipe=f32-1x128-128x128",
+     PLAIN_IN(1, 1, 1, 56, 0, 64, 128, 1, 2, 1, 1, 4, 2)},
+    {SHAPE "group_layout=psum,row_align=1,fill=1,recipe=ue8m0-1x32-1x32",
+     PLAIN_IN(2, 16, 0, 40, 1, 24, 64, 1, 1, 1, 2, 3, 0)},
+    {"moe_gemm:n=328,k=528,experts=1,tokens=70,topk=1,group_layout=psum,fill=1,recipe=f32-1x128-"
+     "128x128",
      PLAIN(1, 40, 0, 128, 128, 2, 1, 1, 1, 4, 0)},
-    {"moe_gemm:n=72,k=272,experts=512,tokens=40,topk=8,m=24,group_layout=masked,recipe=ue8m0-1x32-"
+    {"moe_gemm:n=72,k=272,experts=512,tokens=40,topk=8,m=24,group_layout=masked,recipe="
+     "ue8m0-1x32-"
      "32x32",
      PLAIN(0, 40, 1, 8, 64, 1, 1, 1, 2, 4, 0)},
     {SHAPE "group_layout=contiguous,row_align=384,recipe=ue8m0-1x32-32x32",
-     PLAIN(1, 56, 0, 192, 128, 3, 1, 1, 2, 3, 1)},
+     PLAIN_IN(2, 8, 1, 56, 0, 192, 64, 3, 1, 1, 2, 3, 1)},
     /* sampled, on a persistent grid: more tiles than clusters */
-    {"moe_gemm:n=1024,k=256,experts=16,tokens=1024,topk=4,group_layout=contiguous,recipe=f32-1x128-"
+    {"moe_gemm:n=1024,k=256,experts=16,tokens=1024,topk=4,group_layout=contiguous,row_align=256,"
+     "recipe=f32-1x128-"
      "128x128",
      PLAIN(1, 40, 0, 128, 128, 2, 1, 1, 1, 4, 1)},
     {"moe_gemm:n=2048,k=384,experts=32,tokens=64,topk=8,group_layout=masked,recipe=ue8m0-1x32-"
      "32x32",
-     PLAIN(0, 40, 1, 16, 128, 2, 1, 1, 2, 6, 0)},
+     PLAIN_IN(2, 1, 0, 40, 1, 16, 128, 2, 1, 1, 2, 6, 0)},
     /* MXFP4 experts */
     {SHAPE_FP4 "group_layout=contiguous,row_align=16,recipe=ue8m0-1x32-e2m1/1x32",
-     FP4(16, 128, 2, 1, 4, 0, 1, 0)},
+     FP4(16, 128, 2, 1, 4, 0, 1, 1, 0)},
     {SHAPE_FP4 "group_layout=psum,row_align=16,recipe=ue8m0-1x32-e2m1/1x32",
-     FP4(16, 128, 1, 2, 4, 1, 0, 0)},
+     FP4(16, 128, 1, 2, 4, 1, 8, 0, 0)},
     {SHAPE_FP4 "group_layout=masked,recipe=f32-1x128-e2m1/ue8m0/1x32",
-     FP4(64, 128, 2, 1, 4, 0, 1, 1)},
+     FP4(64, 128, 2, 1, 4, 0, 8, 1, 1)},
     /* gates and ups */
     {GATES "silu_mul,group_layout=contiguous,recipe=f32-1x128-128x128",
      GATED(40, 0, 128, 128, 2, 1, 1, 1, 4, 0)},
     {GATES "silu_mul_v4,group_layout=masked,recipe=ue8m0-1x32-32x32,out=f32",
-     GATED(56, 1, 16, 128, 1, 1, 1, 2, 4, 1)},
+     GATED_IN(2, 1, 40, 1, 16, 128, 1, 1, 1, 2, 4, 1)},
     {GATES "silu_mul_v4,group_layout=psum,row_align=8,recipe=ue8m0-1x32-32x32" CODES "32",
-     GATED(56, 1, 16, 256, 2, 1, 1, 2, 4, 0)},
+     GATED_IN(2, 16, 56, 1, 16, 256, 2, 1, 1, 2, 4, 0)},
     {GATES "silu_mul_v4,group_layout=contiguous,recipe=ue8m0-1x32-32x32" CODES
            "32,out_scale=ue8m0,out_scale_layout=packed",
      GATED(56, 0, 128, 128, 2, 1, 1, 2, 4, 2)},
     {GATES "silu_mul,group_layout=masked,recipe=f32-1x128-128x128" CODES "128,out_scale=f32",
-     GATED(40, 0, 128, 256, 2, 1, 2, 1, 3, 0)},
+     GATED_IN(1, 1, 40, 0, 128, 256, 2, 1, 2, 1, 3, 0)},
     {GATES "silu_mul,group_layout=psum,recipe=f32-1x128-128x128" CODES
            "128,out_scale=f32,out_scale_layout=row",
      GATED(40, 1, 32, 256, 2, 1, 1, 1, 3, 1)},
-    {GATES "silu_mul,group_layout=psum,recipe=f32-1x128-1x128" CODES "32,out_scale=f32",
-     GATED(40, 0, 64, 128, 1, 2, 1, 1, 4, 0)},
-    {GATES_FP4 "silu_mul_v4,group_layout=psum,row_align=16,recipe=ue8m0-1x32-e2m1/1x32" CODES "32",
+    {GATES "silu_mul,group_layout=psum,fill=1,recipe=f32-1x128-1x128" CODES "32,out_scale=f32",
+     GATED_IN(1, 16, 56, 0, 64, 128, 1, 2, 1, 1, 4, 0)},
+    {GATES_FP4 "silu_mul_v4,group_layout=psum,row_align=16,fill=1,recipe=ue8m0-1x32-e2m1/1x32" CODES
+               "32",
      FP4_GATED,
      "fold=0 block_m=16 block_n=128 row_groups=1 chunks=1 sets=2 stages=4 pair=1 raster=8 "
      "residency=1"},
@@ -103,7 +112,7 @@ static const struct {
 
 START_TEST(a_config_is_proved)
 {
-    prove_fixture_hold(right[_i].problem, right[_i].template, right[_i].config);
+    prove_fixture_hold("emu:h20", right[_i].problem, right[_i].template, right[_i].config, NULL);
 }
 END_TEST
 
@@ -171,6 +180,7 @@ static const prove_mutant mutants[] = {
     {"a lane's amax for a group's", CODES_128, "group_amax<4>(x, own)", "group_amax<1>(x, own)"},
     {"a group's scale beside its place", CODES_128, "store_scale_of(w, r, c / C.out_group, s)",
      "store_scale_of(w, r, c / C.out_group ^ 1, s)"},
+    {"rows that nobody has are not filled", MANY - 1, "!expert_has<Layout>(of, row)", "false"},
     {"what fills a row's last word is left as it was", PADDED, "pad % 4 != 0; pad++",
      "false; pad++"},
 };
@@ -180,7 +190,7 @@ START_TEST(a_mutant_is_refused)
     const int row = mutants[_i].row;
 
     if (!prove_fixture_leaves(_i, 2, right[row].template, mutants[_i].old)) {
-        prove_fixture_refuse(&mutants[_i], right[row].problem, right[row].template,
+        prove_fixture_refuse(&mutants[_i], "emu:h20", right[row].problem, right[row].template,
                              right[row].config);
     }
 }

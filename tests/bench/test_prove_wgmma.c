@@ -1,6 +1,6 @@
 /* test_prove_wgmma.c - fp8_gemm/sm90_wgmma proved on the emulator: every axis and recipe by pinned
- * configs, races looked for, and mutants of its pipeline that the proof must refuse: one in two, unless HONE_PROVE_ALL is
- * set. */
+ * configs, races looked for, and mutants of its pipeline that the proof must refuse: one in two,
+ * unless HONE_PROVE_ALL is set. */
 #include "tests/bench/prove_fixture.h"
 #include "tests/support/suite.h"
 
@@ -27,26 +27,27 @@ static const struct {
     {SHAPE "f32-1x128-128x128", CONFIG(0, 128, 128, 2, 1, 1, 1, 4, 0, 1, 1, 1)},
     {SHAPE "f32-1x128-128x128", CONFIG(0, 128, 96, 2, 1, 1, 1, 4, 1, 1, 1, 1)},
     {SHAPE "f32-1x128-128x128", CONFIG(0, 128, 96, 2, 1, 1, 1, 4, 2, 1, 1, 1)},
-    {SHAPE "f32-1x128-128x128", CONFIG(0, 256, 128, 2, 1, 1, 1, 3, 0, 1, 0, 1)},
-    {SHAPE "f32-1x128-128x128", CONFIG(0, 192, 96, 3, 1, 1, 1, 3, 0, 1, 0, 0)},
+    {SHAPE "f32-1x128-128x128", ANY(0, 256, 128, 2, 1, 1, 1, 1, 3, 0, 1, 1, 56, 0, 1)},
+    {SHAPE "f32-1x128-128x128", ANY(0, 192, 96, 3, 1, 1, 1, 1, 3, 0, 1, 1, 56, 0, 0)},
     {SHAPE "f32-1x128-128x128,batch=2,batch_layout=inner",
      CONFIG(0, 128, 128, 2, 1, 1, 1, 4, 0, 1, 1, 1)},
     {SHAPE "f32-1x128-128x128", CONFIG(1, 16, 128, 2, 1, 1, 1, 6, 0, 1, 0, 0)},
     {SHAPE "f32-1x128-128x128", CONFIG(1, 64, 64, 1, 1, 1, 1, 6, 2, 1, 1, 1)},
-    {SHAPE "f32-1x128-1x128,out=f32,accumulate=1", CONFIG(0, 128, 128, 2, 1, 1, 1, 4, 0, 1, 1, 1)},
+    {SHAPE "f32-1x128-1x128,out=f32,accumulate=1",
+     ANY(0, 128, 128, 2, 1, 1, 1, 1, 4, 0, 1, 1, 56, 1, 1)},
     {"fp8_gemm:m=70,n=328,k=1040,recipe=f32-1x128-1x128,out=f32,accumulate=1",
-     CONFIG(0, 128, 128, 2, 1, 1, 1, 4, 0, 2, 0, 0)},
+     ANY(0, 128, 128, 2, 1, 1, 1, 1, 4, 0, 2, 1, 56, 0, 0)},
     {"fp8_gemm:m=7,n=328,k=2064,recipe=f32-1x128-128x128,accumulate=1",
-     CONFIG(1, 8, 128, 2, 1, 1, 1, 8, 0, 4, 0, 0)},
-    {SHAPE "ue8m0-1x32-32x32", CONFIG(0, 128, 128, 2, 1, 1, 2, 4, 0, 1, 1, 1)},
+     ANY(1, 8, 128, 2, 1, 1, 1, 1, 8, 0, 4, 1, 56, 0, 0)},
+    {SHAPE "ue8m0-1x32-32x32", ANY(0, 128, 96, 2, 1, 1, 2, 1, 4, 0, 1, 1, 56, 1, 1)},
     {SHAPE "f32-1x32-32x32", SHARED(0, 128, 192, 2, 1, 2, 2, 3, 0, 1, 56, 1)},
-    {SHAPE "ue8m0-1x32-32x32", CONFIG(0, 64, 256, 1, 2, 1, 2, 3, 0, 1, 1, 1)},
+    {SHAPE "ue8m0-1x32-32x32", ANY(0, 64, 256, 1, 2, 1, 2, 1, 3, 0, 1, 1, 56, 1, 1)},
     {SHAPE "f32-1x32-128x128", SHARED(0, 128, 128, 2, 1, 1, 2, 4, 0, 1, 56, 0)},
-    {SHAPE "f32-1x128-32x32", CONFIG(0, 128, 128, 2, 1, 1, 2, 4, 0, 1, 1, 1)},
+    {SHAPE "f32-1x128-32x32", ANY(0, 128, 128, 2, 1, 1, 2, 1, 4, 0, 1, 1, 56, 1, 1)},
     {SHAPE "ue8m0-1x32-1x32,out=f32", CONFIG(1, 64, 128, 2, 1, 1, 2, 3, 0, 1, 1, 1)},
     {SHAPE "ue8m0-1x32-1x32", CONFIG(1, 24, 64, 1, 1, 1, 2, 3, 0, 1, 0, 1)},
     {SHAPE "ue8m0-1x128-1x32,a_scale_layout=row,b_scale_layout=col",
-     CONFIG(1, 32, 128, 2, 1, 1, 1, 4, 0, 1, 0, 0)},
+     ANY(1, 32, 128, 2, 1, 1, 1, 1, 4, 0, 1, 1, 56, 0, 0)},
     {"fp8_gemm:m=20,n=136,k=1056,batch=3,batch_layout=inner,recipe=ue8m0-1x32-1x32",
      CONFIG(0, 64, 128, 1, 1, 1, 1, 4, 0, 2, 0, 0)},
     /* sampled: a persistent grid and pairs of CTAs */
@@ -63,7 +64,7 @@ static const struct {
     {SPREAD("m=2176,n=1920"), CONFIG(0, 128, 128, 2, 1, 1, 1, 4, 0, 1, 1, 1)},
     {SPREAD("m=2041,n=4080"), CONFIG(0, 128, 128, 2, 1, 1, 1, 4, 1, 1, 0, 1)},
     /* two products queued, of all that a set may be */
-    {SHAPE "ue8m0-1x32-32x32", ANY(0, 128, 128, 2, 1, 1, 2, 2, 4, 0, 1, 1, 40, 1, 1)},
+    {SHAPE "ue8m0-1x32-32x32", ANY(0, 128, 96, 2, 1, 1, 2, 2, 4, 0, 1, 1, 56, 1, 1)},
     {SHAPE "f32-1x128-128x128", ANY(0, 128, 192, 2, 1, 2, 2, 2, 3, 1, 1, 1, 40, 1, 1)},
     {SHAPE "ue8m0-1x32-1x32", ANY(1, 24, 64, 1, 1, 1, 2, 2, 3, 0, 1, 1, 40, 0, 1)},
     /* tiles that CTAs share: one among three, three among twelve, among pairs, many among few */
@@ -86,12 +87,12 @@ static const struct {
      CONFIG(0, 64, 128, 1, 1, 1, 1, 4, 0, 1, 0, 0)},
     {"fp8_gemm:m=70,n=168,k=384,batch=3,batch_layout=inner,recipe=f32-1x32-128x128,a_scale_layout="
      "row",
-     SHARED(0, 64, 128, 1, 1, 1, 1, 4, 0, 1, 56, 0)},
+     SHARED(0, 64, 128, 1, 1, 1, 1, 4, 0, 1, 40, 0)},
 };
 
 START_TEST(a_config_is_proved)
 {
-    prove_fixture_hold(right[_i].problem, TEMPLATE, right[_i].config);
+    prove_fixture_hold("emu:h20", right[_i].problem, TEMPLATE, right[_i].config, NULL);
 }
 END_TEST
 
@@ -176,7 +177,8 @@ START_TEST(a_mutant_is_refused)
     const int row = mutants[_i].row;
 
     if (!prove_fixture_leaves(_i, 2, TEMPLATE, mutants[_i].old)) {
-        prove_fixture_refuse(&mutants[_i], right[row].problem, TEMPLATE, right[row].config);
+        prove_fixture_refuse(&mutants[_i], "emu:h20", right[row].problem, TEMPLATE,
+                             right[row].config);
     }
 }
 END_TEST
