@@ -18,8 +18,9 @@
 
 enum {
     ROUNDS = 7,
-    ROWS = 16384, /* of 512 bf16: 16 MiB in */
-    STEPS = 256,  /* of four products each */
+    ROWS = 16384,    /* of 512 bf16: 16 MiB in */
+    STEPS = 256,     /* of four products each */
+    ONE_BY_ONE = 16, /* of those that are done element by element */
     CTA = 128,
 };
 
@@ -211,6 +212,22 @@ static const struct {
      32, CTA, STEPS, 0, 0},
     {"NVIDIA H20", "mma bf16, sm_90", "ptx/mma_bf16.ptx", "mma_bf16", HONE_EMU_MMA_BF16, 32, CTA,
      STEPS, 0, 0},
+    {"NVIDIA H20", "mma f16, sm_90", "ptx/mma_f16.ptx", "mma_f16", HONE_EMU_MMA_F16, 32, CTA, STEPS,
+     0, 0},
+    {"NVIDIA H20", "mma tf32, sm_90", "ptx/mma_tf32.ptx", "mma_tf32", HONE_EMU_MMA_TF32, 32, CTA,
+     STEPS, 0, 0},
+    {"NVIDIA GeForce RTX 5090", "mma mxf8, sm_120", "ptx/mma_mxf8.ptx", "mma_mxf8",
+     HONE_EMU_MMA_MXFP8, 8, CTA, ONE_BY_ONE, 0, 0},
+    {"NVIDIA GeForce RTX 5090", "mma mxf4, sm_120", "ptx/mma_mxf4.ptx", "mma_mxf4",
+     HONE_EMU_MMA_FP4, 8, CTA, ONE_BY_ONE, 0, 0},
+    {"NVIDIA GeForce RTX 5090", "mma nvf4, sm_120", "ptx/mma_nvf4.ptx", "mma_nvf4",
+     HONE_EMU_MMA_FP4, 8, CTA, ONE_BY_ONE, 0, 0},
+    {"NVIDIA H20", "wgmma bf16", "ptx/wgmma_bf16.ptx", "wgmma_bf16", HONE_EMU_MMA_BF16, 4, 256, 64,
+     0, 0},
+    {"NVIDIA H20", "wgmma f16", "ptx/wgmma_f16.ptx", "wgmma_f16", HONE_EMU_MMA_F16, 4, 256, 64, 0,
+     0},
+    {"NVIDIA H20", "wgmma tf32", "ptx/wgmma_tf32.ptx", "wgmma_tf32", HONE_EMU_MMA_TF32, 4, 256, 64,
+     0, 0},
     {"NVIDIA H20", "wgmma e4m3", "ptx/wgmma_e4m3.ptx", "wgmma_e4m3", HONE_EMU_MMA_FP8, 4, 256, 128,
      3, 10},
 };

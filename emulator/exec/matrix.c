@@ -175,6 +175,8 @@ enum { KEPT_LEFT = 4, KEPT_RIGHT = 16 };
 struct machine_operands {
     tensor_left left[KEPT_LEFT];
     tensor_right right[KEPT_RIGHT];
+    tensor_rows rows; /* of the last tf32 product */
+    tensor_columns columns;
 };
 
 /* Without memory for it products only take longer. */
@@ -192,6 +194,42 @@ static void keep_operands(run_state *run, const instruction *i, tensor_call *cal
     }
     call->left = &run->operands->left[i->o[4] / MACHINE_SLOT / 4 % KEPT_LEFT];
     call->right = &run->operands->right[i->o[8] / MACHINE_SLOT / 2 % KEPT_RIGHT];
+}
+
+/* Copies what is not there already; whether something was not. */
+static bool renew(uint32_t (*to)[MACHINE_LANES], const uint32_t *const *from, uint32_t len)
+{
+    bool changed = false;
+
+    for (uint32_t n = 0; n < len; n++) {
+        changed = changed || memcmp(to[n], from[n], sizeof to[n]) != 0;
+        memcpy(to[n], from[n], sizeof to[n]);
+    }
+    return changed;
+}
+
+/* The vectors that take single products know no tf32; those of a warpgroup do, and give the same.
+ */
+static void run_grouped(machine_operands *o, uint32_t *const d[4], const tensor_call *call)
+{
+    tensor_group_call group = {.rows = &o->rows,
+                               .columns = &o->columns,
+                               .c = {call->c[0], call->c[1], call->c[2], call->c[3]},
+                               .blocks = 1,
+                               .unit = call->unit,
+                               .mode = call->mode};
+
+    if (renew(o->rows.raw, call->a, 4) || !o->rows.kept) {
+        o->rows.type = call->a_type;
+        tensor_open_rows(&o->rows);
+        o->rows.kept = true;
+    }
+    if (renew(o->columns.raw, call->b, 2) || !o->columns.kept) {
+        o->columns.type = call->b_type;
+        tensor_open_columns(&o->columns);
+        o->columns.kept = true;
+    }
+    tensor_group_run(d, &group);
 }
 
 bool exec_mma_whole(warp *w, const instruction *i, uint32_t mask)
@@ -230,6 +268,10 @@ void exec_mma(warp *w, const instruction *i, uint32_t mask)
     call.b[0] = machine_r32(w, i->o[8]);
     call.b[1] = machine_r32(w, i->o[9]);
     keep_operands(w->run, i, &call);
-    tensor_run(d, &call);
+    if (a_type == TENSOR_TF32 && w->run->operands != NULL) {
+        run_grouped(w->run->operands, d, &call);
+    } else {
+        tensor_run(d, &call);
+    }
     w->run->counters.tensor_macs[counter[a_type]] += i->target;
 }

@@ -67,7 +67,7 @@ endforeach()
 target_compile_definitions(test_emulator_pipeline PRIVATE HONE_TEST_KERNELS="${CMAKE_CURRENT_SOURCE_DIR}/emulator/kernels")
 
 # Forms: matrices, what is seldom used, calls.
-foreach(module exec_matrix exec_double exec_rare calls ptx_module)
+foreach(module exec_matrix mma_tf32 exec_double exec_rare calls ptx_module)
   hone_test(emulator ${module} LINK hone_emulator hone_core ${CMAKE_DL_LIBS} SOURCES emulator/ptx_bench.c)
 endforeach()
 hone_test(emulator block_scale LINK hone_emulator hone_core)
