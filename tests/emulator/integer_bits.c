@@ -162,7 +162,7 @@ bool integer_permute(const integer_form *f, const uint64_t v[4], uint64_t *d)
                                            {"1010", "3232", "1010", "3232"}};
     *d = 0;
     for (uint32_t n = 0; n < 4; n++) {
-        uint32_t pick = f->number == 0 ? v[2] >> 4 * n & 15
+        uint32_t pick = f->number == 0 ? (uint32_t)v[2] >> 4 * n & 15
                                        : (uint32_t)(modes[f->number][v[2] & 3][3 - n] - '0');
         uint64_t byte = (pick & 4 ? v[1] : v[0]) >> 8 * (pick & 3) & 255;
         *d |= (pick & 8 ? (byte & 128 ? 255 : 0) : byte) << 8 * n;
