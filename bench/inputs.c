@@ -122,6 +122,27 @@ done:
     return status;
 }
 
+/* Of rows that are gathered: the first and the last entry, some twice, one row in four without, and
+ * entries that no token has, at all of which x must not be read. */
+static void fill_entries(const hone_act_quant *p, uint64_t seed, int32_t *rows)
+{
+    const int64_t entries = p->tokens * p->topk, len = p->experts * p->m;
+
+    for (int64_t i = 0; i < len; i++) {
+        const uint64_t drawn = random_next(&seed);
+        const int64_t beyond = drawn / 8 % 3 == 0 ? INT32_MAX : entries + (int64_t)(drawn / 8 % 5);
+        int64_t entry = entries > 0 ? (int64_t)(drawn / 8 % (uint64_t)entries) : -1;
+        if (drawn % 4 == 0) {
+            entry = drawn % 8 == 0 ? -1 : INT32_MIN;
+        } else if (drawn % 16 == 5) {
+            entry = beyond < INT32_MAX ? beyond : INT32_MAX;
+        } else if (i < 2 && entries > 0) {
+            entry = i == 0 ? entries - 1 : 0;
+        }
+        rows[i] = (int32_t)entry;
+    }
+}
+
 /* Masked: how many rows each expert has, all and none among them. Listed: one row in four has no
  * expert. */
 static void fill_rows(const hone_act_quant *p, uint64_t seed, int32_t *rows)
@@ -149,7 +170,10 @@ static hone_status fill_act(const hone_act_quant *p, inputs_kind kind, uint64_t 
     uint64_t width = (uint64_t)numfmt_dtype_bits((hone_dtype)p->in) / 8;
     size_t next = 3;
 
-    if (p->row_set != HONE_ROWS_EVERY) {
+    if (p->row_set == HONE_ROWS_GATHERED) {
+        fill_entries(p, seed + 1, (int32_t *)(void *)in->image[next++]);
+        fill_counter(in->image[next++]);
+    } else if (p->row_set != HONE_ROWS_EVERY) {
         fill_rows(p, seed + 1, (int32_t *)(void *)in->image[next++]);
     }
     if (p->count) {

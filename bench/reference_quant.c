@@ -9,11 +9,23 @@
 
 enum { GROUP_MOST = 128 };
 
+/* The row of x that row `row` of q is made of. */
+static int64_t source_row(const hone_act_quant *p, const inputs *in, int64_t row)
+{
+    int32_t entry = 0;
+
+    if (p->row_set != HONE_ROWS_GATHERED) {
+        return row;
+    }
+    memcpy(&entry, in->image[3] + 4 * row, sizeof entry);
+    return entry / p->topk;
+}
+
 void reference_act_quant(const hone_act_quant *p, const inputs *in, int64_t row, int64_t group,
                          uint8_t *codes, float *scale, uint8_t *scale_code)
 {
     float x[GROUP_MOST];
-    uint64_t first = (uint64_t)(row * p->k + group * p->group);
+    uint64_t first = (uint64_t)(source_row(p, in, row) * p->k + group * p->group);
 
     for (int32_t i = 0; i < p->group; i++) {
         x[i] = numfmt_decode((hone_dtype)p->in, in->image[0], first + (uint64_t)i);
@@ -37,7 +49,7 @@ double reference_gate(int32_t activation, double gate, double up, double *bound)
 void reference_act_values(const hone_act_quant *p, const inputs *in, int64_t row, int64_t group,
                           double *value, double *bound)
 {
-    uint64_t first = (uint64_t)(row * 2 * p->k + group * p->group);
+    uint64_t first = (uint64_t)(source_row(p, in, row) * 2 * p->k + group * p->group);
 
     for (int32_t i = 0; i < p->group; i++) {
         uint64_t at = first + (uint64_t)i;

@@ -73,7 +73,10 @@ static quant_view view_of(const verify_request *r)
                          .rule = weight->rule,
                          .special = 3};
     } else {
-        bool set = act->row_set != HONE_ROWS_EVERY;
+        /* after rows, and after dropped */
+        const int before = act->row_set == HONE_ROWS_EVERY      ? 0
+                           : act->row_set == HONE_ROWS_GATHERED ? 2
+                                                                : 1;
         v = (quant_view){.matrices = act->experts,
                          .rows = act->m,
                          .k = act->k,
@@ -82,7 +85,7 @@ static quant_view view_of(const verify_request *r)
                          .scale = (hone_dtype)act->scale,
                          .layout = (hone_scale_layout)act->scale_layout,
                          .rule = act->rule,
-                         .special = act->count ? 3 + set : 0};
+                         .special = act->count ? 3 + before : 0};
     }
     return shaped(r, v);
 }
@@ -163,8 +166,12 @@ static bool row_is_there(const quant_view *v, const quant_block *b)
         b->row >= v->scale_rows) {
         return true;
     }
-    bool masked = p->row_set == HONE_ROWS_MASKED;
-    memcpy(&value, rows + 4 * (masked ? b->matrix : b->row), sizeof value);
+    const bool masked = p->row_set == HONE_ROWS_MASKED;
+    const int64_t row = b->matrix * v->rows + b->row;
+    memcpy(&value, rows + 4 * (masked ? b->matrix : row), sizeof value);
+    if (p->row_set == HONE_ROWS_GATHERED) {
+        return value >= 0 && value < p->tokens * p->topk;
+    }
     return masked ? b->row < value : value >= 0;
 }
 
@@ -291,6 +298,31 @@ done:
     return status;
 }
 
+/* Rows whose entries no token has, and the counter that says how many. */
+static void check_dropped(const quant_view *v, verify_result *out)
+{
+    const hone_act_quant *p = &v->request->problem->as.act_quant;
+    uint64_t before = 0, got = 0, dropped = 0;
+
+    if (v->request->problem->op != HONE_OP_ACT_QUANT || p->row_set != HONE_ROWS_GATHERED ||
+        !out->passed) {
+        return;
+    }
+    for (int64_t i = 0; i < p->experts * p->m; i++) {
+        int32_t entry = 0;
+        memcpy(&entry, v->request->before->image[3] + 4 * i, sizeof entry);
+        dropped += entry >= p->tokens * p->topk;
+    }
+    memcpy(&before, v->request->before->image[4], sizeof before);
+    memcpy(&got, v->request->after[4], sizeof got);
+    if (got != before + dropped) {
+        verify_fail(out,
+                    "dropped: %" PRIu64 " before, %" PRIu64 " after; %" PRIu64
+                    " rows have entries that no token has",
+                    before, got, dropped);
+    }
+}
+
 /* Elements of the compared blocks that became NaN, and the counter that says how many. */
 static void check_counter(const quant_view *v, uint64_t specials, verify_result *out)
 {
@@ -354,6 +386,7 @@ hone_status verify_quant(const verify_request *r, verify_result *out, hone_error
         specials += compared ? specials_of(&v, &b) : 0;
     }
     check_counter(&v, specials, out);
+    check_dropped(&v, out);
 done:
     return status;
 }

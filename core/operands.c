@@ -146,15 +146,20 @@ static size_t operands_act_quant(const hone_act_quant *p, hone_operand *out)
     uint64_t in_bytes = (uint64_t)numfmt_dtype_bits((hone_dtype)p->in) / 8;
     uint64_t groups = ceil_div(k, (uint64_t)p->group);
     uint64_t inputs = p->activation == HONE_ACTIVATION_PLAIN ? 1 : 2;
+    const bool gathered = p->row_set == HONE_ROWS_GATHERED;
+    const uint64_t x_rows = gathered ? (uint64_t)p->tokens : product(experts, m, 1);
     size_t len = 3;
 
-    out[0] = (hone_operand){"x", p->in, READ, product(experts, product(m, k, inputs), in_bytes)};
+    out[0] = (hone_operand){"x", p->in, READ, product(x_rows, product(k, inputs, 1), in_bytes)};
     out[1] = (hone_operand){"q", p->out, WRITTEN, product(experts, m, k)};
     out[2] = (hone_operand){"scale", p->scale, WRITTEN,
                             product(experts, scale_bytes(m, groups, p->scale, p->scale_layout), 1)};
     if (p->row_set != HONE_ROWS_EVERY) {
-        uint64_t rows = p->row_set == HONE_ROWS_MASKED ? experts : m;
+        uint64_t rows = p->row_set == HONE_ROWS_MASKED ? experts : product(experts, m, 1);
         out[len++] = (hone_operand){"rows", HONE_DTYPE_NONE, READ, product(rows, 4, 1)};
+    }
+    if (gathered) {
+        out[len++] = (hone_operand){"dropped", HONE_DTYPE_NONE, BOTH, sizeof(uint64_t)};
     }
     if (p->count) {
         out[len++] = (hone_operand){"special", HONE_DTYPE_NONE, BOTH, sizeof(uint64_t)};

@@ -47,6 +47,7 @@ static const char *const row_set_names[] = {
     [HONE_ROWS_EVERY] = "every",
     [HONE_ROWS_MASKED] = "masked",
     [HONE_ROWS_LISTED] = "listed",
+    [HONE_ROWS_GATHERED] = "gathered",
 };
 static const char *const group_layout_names[] = {
     [HONE_GROUPS_CONTIGUOUS] = "contiguous",
@@ -126,6 +127,11 @@ static const char *const gather_by_names[] = {
     {                                                                                              \
         name, PROBLEM_SIZE, AT(op, member), NULL, 0, low, MOST_SIZE, 0, need, false, true, false   \
     }
+/* One that only some problems of an op have. */
+#define QUIET_SIZE(op, name, member)                                                               \
+    {                                                                                              \
+        name, PROBLEM_SIZE, AT(op, member), NULL, 0, 0, MOST_SIZE, 0, false, false, true, true     \
+    }
 #define FREE_ONE(op, name, member)                                                                 \
     {                                                                                              \
         name, PROBLEM_SIZE, AT(op, member), NULL, 0, 1, MOST_SIZE, 1, false, false, true, false    \
@@ -183,6 +189,7 @@ static const problem_field act_quant_fields[] = {
     SIZE(act_quant, "m", m, 0, true, true),
     SIZE(act_quant, "k", k, 0, true, false),
     COUNT(act_quant, "experts", experts),
+    QUIET_SIZE(act_quant, "tokens", tokens),
     ENUM(act_quant, "in", in, dtype_names, HONE_DTYPE_BF16, false),
     ENUM(act_quant, "out", out, dtype_names, HONE_DTYPE_E4M3, false),
     ENUM(act_quant, "scale", scale, dtype_names, HONE_DTYPE_F32, false),
@@ -191,6 +198,7 @@ static const problem_field act_quant_fields[] = {
     ENUM(act_quant, "rule", rule, rule_names, 0, false),
     ENUM(act_quant, "activation", activation, activation_names, HONE_ACTIVATION_PLAIN, false),
     ENUM(act_quant, "row_set", row_set, row_set_names, HONE_ROWS_EVERY, false),
+    QUIET_NUMBER(act_quant, "topk", topk, 512),
     NUMBER(act_quant, "count", count, 0, 1, 0, false),
     NUMBER(act_quant, "align", align, 1, 16, 0, false),
 };

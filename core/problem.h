@@ -64,7 +64,7 @@ void problem_record_format(const hone_record *record, char text[64]);
 /* Canonical key: version byte, op, then every field in order, little endian, fixed width. Returns
  * its length; 0 for an unknown op. */
 #define PROBLEM_KEY_MAX     256
-#define PROBLEM_KEY_VERSION 2 /* 2: act_quant has experts, activation, row_set, count */
+#define PROBLEM_KEY_VERSION 3 /* 3: act_quant has tokens, topk */
 size_t problem_key(const hone_problem *problem, uint8_t key[PROBLEM_KEY_MAX]);
 /* The problem of a key; HONE_BAD_PROBLEM when it is not one of ours or breaks its op's rules. */
 hone_status problem_from_key(const uint8_t *key, size_t len, hone_problem *out, hone_error *error);

@@ -168,17 +168,35 @@ static hone_status check_quantiser(int32_t in, int32_t out, int32_t scale, int32
     return check_scale_dtype("scale", scale, error);
 }
 
+/* Which rows there are, and of what they are made. */
+static hone_status check_row_set(const hone_act_quant *p, hone_error *error)
+{
+    const bool gathered = p->row_set == HONE_ROWS_GATHERED;
+
+    if (p->experts != 1 && p->row_set != HONE_ROWS_MASKED && !gathered) {
+        return refuse(error, "experts",
+                      "experts have rows of their own only when row_set is masked or gathered; "
+                      "elsewhere 1");
+    }
+    if (!gathered && (p->tokens != 0 || p->topk != 0)) {
+        return refuse(error, p->tokens != 0 ? "tokens" : "topk",
+                      "only row_set=gathered takes its rows from others; elsewhere leave it out");
+    }
+    if (gathered && (p->topk < 1 || p->tokens > INT32_MAX / p->topk)) {
+        return refuse(error, "topk",
+                      "entries are int32: topk is at least 1, and tokens * topk below 2^31");
+    }
+    return HONE_OK;
+}
+
 static hone_status check_act_quant(const hone_act_quant *p, hone_error *error)
 {
     hone_status status = HONE_OK;
 
     TRY(check_quantiser(p->in, p->out, p->scale, p->rule, error));
+    TRY(check_row_set(p, error));
     if (p->group != 32 && p->group != 64 && p->group != 128) {
         return refuse(error, "group", "a scale covers 32, 64 or 128 elements");
-    }
-    if (p->experts != 1 && p->row_set != HONE_ROWS_MASKED) {
-        return refuse(error, "experts",
-                      "experts have rows of their own only when row_set=masked; elsewhere 1");
     }
     if (p->k % p->group != 0) {
         return status_set(error, HONE_BAD_PROBLEM, NULL, 0,

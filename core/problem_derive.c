@@ -70,6 +70,9 @@ static void derive_act_quant(hone_act_quant *p)
 
     set_if_zero(&p->scale_layout, bytes ? HONE_SCALES_PACKED : HONE_SCALES_TMA);
     set_if_zero(&p->rule, bytes ? HONE_RULE_POW2_AMAX : HONE_RULE_RAW_AMAX);
+    if (p->row_set == HONE_ROWS_GATHERED) {
+        set_if_zero(&p->topk, 1);
+    }
     set_if_zero(&p->align, alignment_of(p->k));
 }
 

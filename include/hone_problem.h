@@ -34,10 +34,12 @@ typedef struct hone_fp8_gemm {
 /* q, s = quantise(act(x)) in groups of `group` along k (kernels.md 5.1). k % group == 0.
  * x [experts, m, k], or [experts, m, 2 k] for gate and up; q [experts, m, k]; s a matrix of scales
  * for each expert. An element that is NaN or infinite becomes the code of NaN and makes no scale.
- */
+ * Gathered: an entry >= tokens * topk is never read; its row is not there, and is added to the
+ * uint64 `dropped`. */
 typedef struct hone_act_quant {
     int64_t m, k;
-    int64_t experts;      /* 1 unless row_set is masked */
+    int64_t experts;      /* 1 unless row_set is masked or gathered */
+    int64_t tokens;       /* gathered: rows of x, which is [tokens, k] or [tokens, 2 k]; else 0 */
     int32_t in;           /* hone_dtype: bf16, f16 or f32 */
     int32_t out;          /* hone_dtype: e4m3 */
     int32_t scale;        /* hone_dtype: f32 or ue8m0 */
@@ -46,6 +48,7 @@ typedef struct hone_act_quant {
     int32_t rule;         /* hone_scale_rule */
     int32_t activation;   /* hone_activation */
     int32_t row_set;      /* hone_row_set */
+    int32_t topk;         /* gathered: entries of a token (moe_align's); else 0 */
     int32_t count;        /* 1: elements that became NaN are added to a uint64 */
     int32_t align;
 } hone_act_quant;

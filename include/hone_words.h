@@ -198,6 +198,9 @@ typedef enum hone_row_set {
     HONE_ROWS_EVERY = 1,
     HONE_ROWS_MASKED = 2, /* of each expert the first rows[expert], int32 [experts] */
     HONE_ROWS_LISTED = 3, /* those whose rows[row] is not negative, int32 [m] */
+    /* int32 [experts, m]: row is made of x's row rows[row] / topk; not there where rows[row] is
+     * negative. moe_align's `source`. */
+    HONE_ROWS_GATHERED = 4,
 } hone_row_set;
 
 /* Which rows of a grouped product are whose: what the operand `groups`, int32 on the device, holds.

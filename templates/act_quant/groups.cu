@@ -5,7 +5,8 @@
 // and q written once. With a gate a row of x is k gates, then k ups. Scales go to their final
 // layout, its padding included: a padding scale is 1.0 (0x7f), so that a reader of whole words
 // meets neither NaN nor an undefined byte. Rows that there are not (MoE: past an expert's last, or
-// of no expert) are neither read nor written. Codes and scales equal core/numfmt.h's, byte for
+// of no expert) are neither read nor written. Rows that are gathered come from x's row of their
+// entry, so that one launch orders tokens by expert and quantises them. Codes and scales equal core/numfmt.h's, byte for
 // byte. Domains and launch: groups.yaml.
 #include "device/activation.cuh"
 #include "device/quantise.cuh"
@@ -86,7 +87,8 @@ template <Config C> struct Work {
 
 // Whether there is a row: of the expert's matrix and, by `rows`, of the set.
 template <Config C>
-__device__ __forceinline__ bool row_is_there(const i32 *rows, i64 row, i64 m, i64 expert)
+__device__ __forceinline__ bool row_is_there(const i32 *rows, i64 row, i64 m, i64 expert,
+                                             i32 entries)
 {
     if (row >= m) {
         return false;
@@ -95,32 +97,43 @@ __device__ __forceinline__ bool row_is_there(const i32 *rows, i64 row, i64 m, i6
         return row < rows[expert];
     } else if constexpr (C.row_set == LISTED) {
         return rows[row] >= 0;
+    } else if constexpr (C.row_set == GATHERED) {
+        return u32(rows[expert * m + row]) < u32(entries);
     }
     return true;
 }
 
 // m x groups of each expert are quantised; scales are written for rows_padded x groups_padded.
+// Gathered rows have one of `entries`, topk for each row of x.
 // Scale strides: device/scale_layout.cuh; scale_expert: from expert to expert.
 template <Config C>
 __global__ void __launch_bounds__(C.threads)
     act_quant_groups(const typename Work<C>::Element *__restrict__ x, u8 *__restrict__ q,
                      void *__restrict__ scale, const i32 *__restrict__ rows,
-                     u64 *__restrict__ special, i64 m, i64 k, i64 rows_padded, i64 groups_padded,
-                     i64 scale_row, i64 scale_group, i64 scale_expert)
+                     u64 *__restrict__ dropped, u64 *__restrict__ special, i64 m, i64 k,
+                     i64 rows_padded, i64 groups_padded, i64 scale_row, i64 scale_group,
+                     i64 scale_expert, i32 entries, i32 topk)
 {
     using W = Work<C>;
     const i32 lane = i32(threadIdx.x % W::kLanes), unit = i32(threadIdx.x / W::kLanes);
     const i64 expert = blockIdx.z, row = i64(blockIdx.x) * C.rows + unit / W::kColumns;
     const i64 first = i64(blockIdx.y) * W::kColumns * C.repeat + unit % W::kColumns;
     const i64 groups = k / C.group, at_row = expert * m + row;
-    const bool there = row_is_there<C>(rows, row, m, expert);
+    const bool there = row_is_there<C>(rows, row, m, expert, entries);
+    i64 from = at_row;
+    if constexpr (C.row_set == GATHERED) {
+        from = there ? rows[at_row] / topk : 0;
+        if (row < m && first == 0 && lane == 0 && rows[at_row] >= entries) {
+            atomicAdd(dropped, u64(1));
+        }
+    }
 
     typename W::Held in[C.repeat] = {};
 #pragma unroll
     for (int t = 0; t < C.repeat; t++) {
         const i64 group = first + t * W::kColumns;
         if (there && group < groups) {
-            in[t].load(x + at_row * k * W::kInputs + group * C.group, k, lane);
+            in[t].load(x + from * k * W::kInputs + group * C.group, k, lane);
         }
     }
 #pragma unroll

@@ -189,6 +189,21 @@ static float act_value(const hone_act_quant *p, const inputs *in, naive_fault fa
     return gate / (1.0f + expf(-gate)) * up_value;
 }
 
+/* The row of x that row `row` of q is made of. */
+static int64_t act_source(const hone_act_quant *p, const inputs *in, naive_fault fault, int64_t row)
+{
+    const int32_t *rows = (const int32_t *)(const void *)in->image[3];
+    const int32_t entry = p->row_set == HONE_ROWS_GATHERED ? rows[row] : 0;
+
+    if (p->row_set != HONE_ROWS_GATHERED) {
+        return row;
+    }
+    if (entry < 0 || entry / p->topk >= p->tokens) { /* a fault's */
+        return 0;
+    }
+    return fault == NAIVE_PAGE_OFF ? entry % p->tokens : entry / p->topk;
+}
+
 static bool act_row_is_there(const hone_act_quant *p, const inputs *in, int64_t expert, int64_t row)
 {
     const int32_t *rows = (const int32_t *)(const void *)in->image[3];
@@ -198,9 +213,24 @@ static bool act_row_is_there(const hone_act_quant *p, const inputs *in, int64_t 
         return row < rows[expert];
     case HONE_ROWS_LISTED:
         return rows[row] >= 0;
+    case HONE_ROWS_GATHERED:
+        row += expert * p->m;
+        return rows[row] >= 0 && rows[row] / p->topk < p->tokens;
     default:
         return true;
     }
+}
+
+/* Rows whose entries no token has. */
+static void act_drop(const hone_act_quant *p, const inputs *in, inputs *out)
+{
+    const int32_t *rows = (const int32_t *)(const void *)in->image[3];
+    uint64_t dropped = INPUTS_COUNTER;
+
+    for (int64_t i = 0; i < p->experts * p->m; i++) {
+        dropped += rows[i] >= p->tokens * p->topk;
+    }
+    memcpy(out->image[4], &dropped, sizeof dropped);
 }
 
 static void act_quant(const hone_act_quant *p, const inputs *in, naive_fault fault, inputs *out)
@@ -226,7 +256,7 @@ static void act_quant(const hone_act_quant *p, const inputs *in, naive_fault fau
             continue;
         }
         for (int32_t i = 0; i < p->group; i++) {
-            x[i] = act_value(p, in, fault, row, g * p->group + i);
+            x[i] = act_value(p, in, fault, act_source(p, in, fault, row), g * p->group + i);
         }
         special += count_special(x, p->group);
         naive_scale_write(
@@ -234,7 +264,11 @@ static void act_quant(const hone_act_quant *p, const inputs *in, naive_fault fau
             naive_quantise(x, p->group, p->rule, fault, out->image[1] + row * p->k + g * p->group));
     }
     if (p->count && fault != NAIVE_NO_COUNT) {
-        memcpy(out->image[p->row_set == HONE_ROWS_EVERY ? 3 : 4], &special, sizeof special);
+        const int rows = p->row_set != HONE_ROWS_EVERY, drops = p->row_set == HONE_ROWS_GATHERED;
+        memcpy(out->image[3 + rows + drops], &special, sizeof special);
+    }
+    if (p->row_set == HONE_ROWS_GATHERED && fault != NAIVE_NO_COUNT) {
+        act_drop(p, in, out);
     }
 }
 

@@ -19,7 +19,7 @@ typedef enum naive_fault {
     NAIVE_FLOOR,         /* power-of-two scale rounded down */
     NAIVE_NEAREST,       /* and to nearest */
     NAIVE_OLD_PAYLOAD,   /* payload made with the scale before it was rounded (cases.md 1) */
-    NAIVE_PAGE_OFF,      /* one page further */
+    NAIVE_PAGE_OFF,      /* one page further; rows gathered of other tokens */
     NAIVE_SLOT_MINUS,    /* slot -1 by C division: page 0, offset -1 (cases.md 9) */
     NAIVE_NO_COUNT,      /* slots past the cache, NaN and infinities are not counted */
     NAIVE_UP_GATES,      /* gate and up exchanged */

@@ -17,9 +17,12 @@
 #define ACT_MASKED                                                                                 \
     "act_quant:m=9,k=256,experts=5,row_set=masked,activation=silu_mul_v4,count=1,scale=f32"
 #define ACT_LISTED "act_quant:m=23,k=192,row_set=listed,group=32,scale=ue8m0,scale_layout=row"
-#define WEIGHT     "weight_quant:n=200,k=336,in=f32"
-#define WEIGHT_32  "weight_quant:n=70,k=100,gran_n=32,gran_k=32,scale=ue8m0,scale_layout=col"
-#define WEIGHT_ROW "weight_quant:n=13,k=416,gran_n=1,gran_k=32,scale=ue8m0"
+#define ACT_GATHERED                                                                               \
+    "act_quant:m=11,k=256,experts=3,row_set=gathered,tokens=7,topk=3,activation=silu_mul"
+#define ACT_ENTRIES "act_quant:m=37,k=192,row_set=gathered,tokens=9,topk=2,group=64,count=1"
+#define WEIGHT      "weight_quant:n=200,k=336,in=f32"
+#define WEIGHT_32   "weight_quant:n=70,k=100,gran_n=32,gran_k=32,scale=ue8m0,scale_layout=col"
+#define WEIGHT_ROW  "weight_quant:n=13,k=416,gran_n=1,gran_k=32,scale=ue8m0"
 #define KV_INDEX                                                                                   \
     "kv_quant:tokens=40,pages=3,page_size=64,record_format=index_132,record_layout=split,record_"  \
     "rule=raw_amax"
@@ -94,6 +97,13 @@ static const verify_case cases[] = {
     {ACT_LISTED, INPUTS_NORMAL, NAIVE_RIGHT, NULL},
     {ACT_LISTED, INPUTS_SPECIALS, NAIVE_RIGHT, NULL},
     {ACT_LISTED, INPUTS_NORMAL, NAIVE_EVERY_ROW, "is not in the set of rows"},
+    {ACT_GATHERED, INPUTS_NORMAL, NAIVE_RIGHT, NULL},
+    {ACT_GATHERED, INPUTS_NORMAL, NAIVE_PAGE_OFF, "["},
+    {ACT_GATHERED, INPUTS_NORMAL, NAIVE_EVERY_ROW, "is not in the set of rows"},
+    {ACT_GATHERED, INPUTS_NORMAL, NAIVE_NO_COUNT, "dropped: 5 before, 5 after"},
+    {ACT_ENTRIES, INPUTS_SPECIALS, NAIVE_RIGHT, NULL},
+    {ACT_ENTRIES, INPUTS_WIDE, NAIVE_RIGHT, NULL},
+    {ACT_ENTRIES, INPUTS_NORMAL, NAIVE_PAGE_OFF, "scale["},
     {WEIGHT, INPUTS_NORMAL, NAIVE_RIGHT, NULL},
     {WEIGHT, INPUTS_SPECIALS, NAIVE_RIGHT, NULL},
     {WEIGHT, INPUTS_EXTREMES, NAIVE_RIGHT, NULL},

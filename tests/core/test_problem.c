@@ -18,6 +18,7 @@ static const char *const bases[] = {
     "act_quant:m=64,k=7168,in=bf16",
     "act_quant:m=64,k=5120,scale=ue8m0,group=32",
     "act_quant:m=64,k=2048,scale=ue8m0,group=64,experts=8,row_set=masked,activation=silu_mul_v4",
+    "act_quant:m=64,k=512,experts=8,row_set=gathered,tokens=9,topk=4",
     "weight_quant:n=576,k=7168,gran_n=32,gran_k=32,scale=ue8m0",
     "mxfp4_fold:n=2048,k=7168",
     "mxfp4_fold:n=33,k=96,batch=3,block_rows=32,block_cols=32,scale=f32",
@@ -178,15 +179,17 @@ END_TEST
 START_TEST(a_key_never_changes_between_versions)
 {
     static const uint8_t want[] = {
-        2, 2, 0, 0, 0,           /* version, op */
-        5, 0, 0, 0, 0,  0, 0, 0, /* m */
-        0, 2, 0, 0, 0,  0, 0, 0, /* k */
-        1, 0, 0, 0, 0,  0, 0, 0, /* experts */
-        2, 0, 0, 0, 4,  0, 0, 0, /* in bf16, out e4m3 */
-        7, 0, 0, 0, 32, 0, 0, 0, /* scale ue8m0, group */
-        4, 0, 0, 0, 1,  0, 0, 0, /* packed, pow2_amax */
-        1, 0, 0, 0, 1,  0, 0, 0, /* activation plain, row_set every */
-        0, 0, 0, 0, 16, 0, 0, 0, /* count, align */
+        3,  2, 0, 0, 0,           /* version, op */
+        5,  0, 0, 0, 0,  0, 0, 0, /* m */
+        0,  2, 0, 0, 0,  0, 0, 0, /* k */
+        1,  0, 0, 0, 0,  0, 0, 0, /* experts */
+        0,  0, 0, 0, 0,  0, 0, 0, /* tokens: its rows are x's own */
+        2,  0, 0, 0, 4,  0, 0, 0, /* in bf16, out e4m3 */
+        7,  0, 0, 0, 32, 0, 0, 0, /* scale ue8m0, group */
+        4,  0, 0, 0, 1,  0, 0, 0, /* packed, pow2_amax */
+        1,  0, 0, 0, 1,  0, 0, 0, /* activation plain, row_set every */
+        0,  0, 0, 0, 0,  0, 0, 0, /* topk, count */
+        16, 0, 0, 0,              /* align */
     };
     hone_problem p = parsed("act_quant:m=5,k=512,scale=ue8m0,group=32");
     uint8_t key[PROBLEM_KEY_MAX];
@@ -250,6 +253,10 @@ static const parsed_wrong wrong[] = {
     {"act_quant:m=1,k=128,experts=4", HONE_BAD_PROBLEM, "experts"},
     {"act_quant:m=1,k=128,experts=4,row_set=listed", HONE_BAD_PROBLEM, "experts"},
     {"act_quant:m=1,k=128,row_set=some", HONE_BAD_TEXT, "row_set"},
+    {"act_quant:m=1,k=128,tokens=4", HONE_BAD_PROBLEM, "tokens"},
+    {"act_quant:m=1,k=128,row_set=listed,topk=4", HONE_BAD_PROBLEM, "topk"},
+    {"act_quant:m=1,k=128,row_set=gathered,tokens=536870912,topk=4", HONE_BAD_PROBLEM, "topk"},
+    {"act_quant:m=1,k=128,row_set=gathered,tokens=-1", HONE_BAD_PROBLEM, "tokens"},
     {"act_quant:m=1,k=128,activation=gelu", HONE_BAD_TEXT, "activation"},
     {"act_quant:m=1,k=128,count=2", HONE_BAD_PROBLEM, "count"},
     {"act_quant:m=1099511627776,k=128,experts=1099511627776,row_set=masked", HONE_OVERFLOW, "x"},

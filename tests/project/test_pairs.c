@@ -49,7 +49,7 @@ static const pairs_axis act[] = {
     {"group", {"32", "64", "128"}, false},
     {"activation", {"plain", "silu_mul", "silu_mul_v4"}, false},
     {"experts", {"1", "3", "6"}, true},
-    {"row_set", {"every", "masked", "listed"}, true},
+    {"row_set", {"every", "masked", "listed", "gathered"}, true},
     {"count", {"0", "1"}, true},
     {"scale", {"f32", "ue8m0"}, false},
     {"scale_layout", {"row", "col", "tma", "packed"}, false},

@@ -4,7 +4,7 @@
  *
  * Experts have their models' sizes; weights of those without a token are NaN. HONE_MOE_EP says
  * among how many ranks experts are spread (128; the models' deployments have 8), and takes all
- * cases. Activations are gathered on the host, by the device's own `source`. */
+ * cases. Quantising gathers the tokens' activations by align's `source`. */
 #include "core/numfmt.h"
 #include "core/random.h"
 #include "runtime/serving.h"
@@ -118,27 +118,6 @@ static void run(const char *text, buffer *b)
 /* ---- The chain --------------------------------------------------------------------------------
  */
 
-/* The tokens' activations in the rows that `source` gives them; NaN where there is none. */
-static buffer gather(const model *m, const uint16_t *x, buffer source)
-{
-    const int64_t rows = (int64_t)source.bytes / 4;
-    int32_t *of = fetch(source);
-    uint16_t *gathered = malloc((size_t)(rows * m->hidden) * 2);
-
-    ck_assert_ptr_nonnull(gathered);
-    memset(gathered, 0xff, (size_t)(rows * m->hidden) * 2);
-    for (int64_t r = 0; r < rows; r++) {
-        if (of[r] >= 0) {
-            memcpy(gathered + r * m->hidden, x + of[r] / m->topk * m->hidden,
-                   (size_t)m->hidden * 2);
-        }
-    }
-    const buffer made = put(gathered, (uint64_t)(rows * m->hidden) * 2);
-    free(gathered);
-    free(of);
-    return made;
-}
-
 /* y, as it comes from the device; the caller frees it. */
 static float *layer_run(const model *m, const char *layout, const weights *w13, const weights *w2,
                         const int32_t *ids, const float *weight, const uint16_t *x, int64_t tokens)
@@ -155,9 +134,11 @@ static float *layer_run(const model *m, const char *layout, const weights *w13, 
     run(text, align);
     const buffer groups = align[1], source = align[2], place = align[3];
 
-    buffer act[4] = {gather(m, x, source), {0}, {0}, masked ? groups : source};
-    snprintf(text, sizeof text, "act_quant:m=%lld,k=%lld,%s,%s,experts=%lld", rows, hidden, m->act,
-             masked ? "row_set=masked" : "row_set=listed", masked ? experts : 1);
+    buffer act[5] = {
+        put(x, (uint64_t)(tokens * hidden) * 2), {0}, {0}, source, put(&zero, 8)}; /* dropped */
+    snprintf(text, sizeof text,
+             "act_quant:m=%lld,k=%lld,%s,row_set=gathered,tokens=%lld,topk=%lld,experts=%lld", rows,
+             hidden, m->act, (long long)tokens, topk, masked ? experts : 1);
     run(text, act);
 
     buffer first[7] = {act[1], act[2], put(w13->codes, (uint64_t)experts * w13->matrix),
@@ -182,12 +163,16 @@ static float *layer_run(const model *m, const char *layout, const weights *w13, 
              (long long)tokens, hidden, masked ? experts * rows : rows, topk);
     run(text, sums);
 
-    uint64_t *dropped = fetch(align[5]);
-    ck_assert_uint_eq(*dropped, 0);
-    free(dropped);
+    const buffer counters[] = {align[5], act[4]};
+    for (size_t i = 0; i < ARRAY_LEN(counters); i++) {
+        uint64_t *dropped = fetch(counters[i]);
+        ck_assert_uint_eq(*dropped, 0);
+        free(dropped);
+    }
     float *y = fetch(sums[4]);
     release(align, 6);
     release(act, 3);
+    release(act + 4, 1);
     release(first + 2, 2);
     release(first + 5, 2);
     release(second + 2, 2);

@@ -34,6 +34,7 @@
 #define FOLDED   "vec=8 threads=64 rows=1 repeat=2"
 #define ACT_GATE                                                                                   \
     "act_quant:m=7,k=256,in=f16,activation=silu_mul_v4,experts=5,row_set=masked,count=1"
+#define ACT_GATHER  "act_quant:m=21,k=256,experts=3,row_set=gathered,tokens=10,topk=4"
 #define ACT_LIST    "act_quant:m=40,k=128,row_set=listed,group=64"
 #define WEIGHT      "weight_quant/blocks"
 #define WEIGHT_CU   "weight_quant/blocks.cu"
@@ -170,6 +171,18 @@ const mutant mutants[] = {
      "return rows[row] > 0;", ACT_LIST, ACT_TILE, "0 is an expert"},
     {"absent rows written", ACT, "act_quant/groups.cu", "return rows[row] >= 0;", "return true;",
      ACT_LIST, ACT_TILE, "garbage of rows that nobody sent"},
+    {"entries taken for tokens", ACT, "act_quant/groups.cu", "rows[at_row] / topk : 0",
+     "rows[at_row] : 0", ACT_GATHER, ACT_TILE, "a token has topk entries"},
+    {"entries that no token has are read", ACT, "act_quant/groups.cu", "< u32(entries);",
+     "< 0x80000000u;", ACT_GATHER, ACT_TILE, "a stale index from another batch"},
+    {"negative entries read", ACT, "act_quant/groups.cu",
+     "return u32(rows[expert * m + row]) < u32(entries);",
+     "return rows[expert * m + row] < entries;", ACT_GATHER, ACT_TILE, "-1 / topk is token 0"},
+    {"rows of the first expert for all", ACT, "act_quant/groups.cu", "u32(rows[expert * m + row])",
+     "u32(rows[row])", ACT_GATHER, ACT_TILE, "the list is not indexed by expert"},
+    {"dropped rows counted by every CTA", ACT, "act_quant/groups.cu",
+     "row < m && first == 0 && lane == 0", "row < m && lane == 0", ACT_GATHER, ACT_TILE,
+     "a row has many groups"},
     {"infinity becomes 448", ACT, "device/quantise.cuh", "if (!plain) { // rare", "if (false) {",
      "act_quant:m=40,k=256", ACT_TILE, "an overflow that looks like a number"},
     {"specials of one lane counted for all", ACT, "act_quant/groups.cu",

@@ -38,6 +38,8 @@ static const char *const problems[] = {
     "act_quant:m=11,k=192,group=64,scale=ue8m0,activation=silu_mul,count=1",
     "act_quant:m=9,k=256,in=f16,experts=6,row_set=masked,activation=silu_mul_v4,count=1",
     "act_quant:m=50,k=320,in=f32,group=32,scale=ue8m0,row_set=listed",
+    "act_quant:m=14,k=256,experts=4,scale=ue8m0,row_set=gathered,tokens=6,topk=3,count=1",
+    "act_quant:m=33,k=192,group=64,in=f16,row_set=gathered,tokens=40,activation=silu_mul",
     "weight_quant:n=200,k=333",
     "weight_quant:n=130,k=416,in=f32,rule=pow2_scale,scale_layout=col",
     "weight_quant:n=70,k=100,gran_n=32,gran_k=32,scale=ue8m0",
