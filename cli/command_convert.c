@@ -40,7 +40,7 @@ typedef struct conversion {
     pairing_rule pairs[MOST_PATTERNS];
     const char *skip[MOST_PATTERNS];
     const char *input, *output;
-    const char *device; /* NULL: the host folds */
+    const char *device; /* NULL: the host makes the codes */
     int64_t threads;    /* 0: one a core */
     bool replace;
     bool check, pow2, good; /* good: a check found nothing */
@@ -330,7 +330,7 @@ int command_convert(int argc, char **argv)
         {"pow2", KEY_POW2, NULL, 0,
          "of --check: ue8m0 is meant, as where config.json says scale_fmt ue8m0", 0},
         {"device", KEY_DEVICE, "SPEC", 0,
-         "fold MXFP4 on cuda:0, emu:h20, ... instead of the host: the same bytes", 0},
+         "fold and requantise on cuda:0, emu:h20, ... instead of the host: the same bytes", 0},
         {"threads", KEY_THREADS, "N", 0, "1 to 16 (one for each core)", 0},
         {"replace", KEY_REPLACE, NULL, 0, "replace an output file that exists", 0},
         {0},

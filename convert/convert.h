@@ -21,7 +21,7 @@ typedef int (*convert_progress_fn)(void *context, uint64_t done, uint64_t total)
 typedef struct convert_options {
     unsigned threads;    /* at least 1 */
     bool replace;        /* an output file that exists; folders are never replaced */
-    device_fold *device; /* folds MXFP4 there, with room for PLAN_TILE; NULL: on the host */
+    device_fold *device; /* makes codes there, with room for PLAN_TILE; NULL: on the host */
     convert_progress_fn progress; /* may be NULL */
     void *context;
 } convert_options;

@@ -269,11 +269,16 @@ static hone_status do_requantise(const convert_shard *c, const tile *t, convert_
 
     TRY(see(c, p->weight, &codes, s->codes, &window, &q.codes, &q.codes_stride, error));
     TRY(see_old_scales(c, t, s, &q, error));
-    q.out = q.codes == s->codes ? s->codes : s->out; /* half the memory, in place */
+    if (q.codes == s->codes && c->options->device == NULL) {
+        q.out = s->codes; /* half the memory, in place */
+    }
     requantise_tile_run(&q, c->lanes, &result->requantise);
     if (result->requantise.bad_scales > 0) {
         status = refuse_scales(c, t, error);
         goto done;
+    }
+    if (c->options->device != NULL) {
+        TRY(device_fold_requantise(c->options->device, &q, error));
     }
     for (uint64_t i = 0; c->plan->wishes.scales == SAFETENSORS_F8_E8M0 && i < scales_of(c, t);
          i++) {

@@ -1,9 +1,11 @@
-/* device_fold.h - tiles folded on a device, by the template mxfp4_fold/blocks: the bytes are the
- * host's (convert/fold_tile.h), which still works out what the fold costs. */
+/* device_fold.h - tiles folded or requantised on a device, by the templates mxfp4_fold/blocks and
+ * weight_quant/blocks: the bytes are the host's (convert/fold_tile.h, convert/requantise_tile.h),
+ * which still works out what they cost. */
 #ifndef HONE_CONVERT_DEVICE_FOLD_H
 #define HONE_CONVERT_DEVICE_FOLD_H
 
 #include "convert/fold_tile.h"
+#include "convert/requantise_tile.h"
 #include "core/status.h"
 
 typedef struct device_fold device_fold;
@@ -22,5 +24,11 @@ const char *device_fold_note(const device_fold *f);
  * tile->out_scales held before: they come from the host. HONE_COMPILE, HONE_DRIVER, HONE_LIMIT for
  * a tile that is too large. Thread-safe: one tile at a time. */
 hone_status device_fold_run(device_fold *f, const fold_tile *tile, hone_error *error);
+
+/* Requantise a tile whose `out` is not its `codes`, and which has no bad scale: tile->out is
+ * written; tile->out_scales are the host's, which the device's must be (HONE_WRONG). The rules are
+ * weight_quant's pow2_tiny and raw_tiny, its input the values in fp32. HONE_UNSUPPORTED for the
+ * rule `nearest` and blocks that no template has; else as device_fold_run. */
+hone_status device_fold_requantise(device_fold *f, const requantise_tile *tile, hone_error *error);
 
 #endif

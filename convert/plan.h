@@ -3,14 +3,8 @@
 #define HONE_CONVERT_PLAN_H
 
 #include "convert/pairing.h"
+#include "convert/plan_rule.h"
 #include "core/arena.h"
-
-/* How a requantised block's scale follows from its largest magnitude. */
-typedef enum plan_rule {
-    PLAN_CEIL = 1,    /* the power of two at or above amax / 448 */
-    PLAN_AMAX = 2,    /* amax / 448, fp32 */
-    PLAN_NEAREST = 3, /* the nearest power of two, which saturates: to see what that costs */
-} plan_rule;
 
 typedef struct plan_wishes {
     uint32_t block_rows, block_cols; /* of the output's scales: 128x128, 32x32 or 1x128 */

@@ -8,7 +8,7 @@
 #define HONE_CONVERT_REQUANTISE_TILE_H
 
 #include "convert/fold_tile.h"
-#include "convert/plan.h"
+#include "convert/plan_rule.h"
 
 /* Sums over blocks; those of two tiles add up, in a fixed order. */
 typedef struct requantise_sums {

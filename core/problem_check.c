@@ -149,7 +149,8 @@ done:
 static hone_status check_quantiser(int32_t in, int32_t out, int32_t scale, int32_t rule,
                                    hone_error *error)
 {
-    bool power = rule == HONE_RULE_POW2_AMAX || rule == HONE_RULE_POW2_SCALE;
+    const bool tiny = rule == HONE_RULE_POW2_TINY;
+    const bool power = rule == HONE_RULE_POW2_AMAX || rule == HONE_RULE_POW2_SCALE || tiny;
 
     if (in != HONE_DTYPE_BF16 && in != HONE_DTYPE_F16 && in != HONE_DTYPE_F32) {
         return refuse(error, "in", "what is quantised is bf16, f16 or f32");
@@ -157,36 +158,13 @@ static hone_status check_quantiser(int32_t in, int32_t out, int32_t scale, int32
     if (out != HONE_DTYPE_E4M3) {
         return refuse(error, "out", "activations and weights are quantised to e4m3");
     }
-    if (rule > HONE_RULE_RAW_TINY) {
-        return refuse(error, "rule", "pow2_amax, raw_amax, pow2_scale or raw_tiny");
+    if (rule > HONE_RULE_RAW_TINY && !tiny) {
+        return refuse(error, "rule", "pow2_amax, raw_amax, pow2_scale, raw_tiny or pow2_tiny");
     }
     if (scale == HONE_DTYPE_UE8M0 && !power) {
-        return refuse(
-            error, "rule",
-            "ue8m0 keeps only an exponent, so that the rule must be pow2_amax or pow2_scale");
+        return refuse(error, "rule", "ue8m0 keeps only an exponent: pow2_amax, _scale or _tiny");
     }
     return check_scale_dtype("scale", scale, error);
-}
-
-/* Which rows there are, and of what they are made. */
-static hone_status check_row_set(const hone_act_quant *p, hone_error *error)
-{
-    const bool gathered = p->row_set == HONE_ROWS_GATHERED;
-
-    if (p->experts != 1 && p->row_set != HONE_ROWS_MASKED && !gathered) {
-        return refuse(error, "experts",
-                      "experts have rows of their own only when row_set is masked or gathered; "
-                      "elsewhere 1");
-    }
-    if (!gathered && (p->tokens != 0 || p->topk != 0)) {
-        return refuse(error, p->tokens != 0 ? "tokens" : "topk",
-                      "only row_set=gathered takes its rows from others; elsewhere leave it out");
-    }
-    if (gathered && (p->topk < 1 || p->tokens > INT32_MAX / p->topk)) {
-        return refuse(error, "topk",
-                      "entries are int32: topk is at least 1, and tokens * topk below 2^31");
-    }
-    return HONE_OK;
 }
 
 static hone_status check_act_quant(const hone_act_quant *p, hone_error *error)
@@ -194,7 +172,7 @@ static hone_status check_act_quant(const hone_act_quant *p, hone_error *error)
     hone_status status = HONE_OK;
 
     TRY(check_quantiser(p->in, p->out, p->scale, p->rule, error));
-    TRY(check_row_set(p, error));
+    TRY(problem_check_row_set(p, error));
     if (p->group != 32 && p->group != 64 && p->group != 128) {
         return refuse(error, "group", "a scale covers 32, 64 or 128 elements");
     }

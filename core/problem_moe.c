@@ -56,6 +56,21 @@ static hone_status refuse(hone_error *error, const char *field, const char *rule
     return status_set(error, HONE_BAD_PROBLEM, NULL, 0, "%s: %s", field, rule);
 }
 
+hone_status problem_check_row_set(const hone_act_quant *p, hone_error *error)
+{
+    const bool gathered = p->row_set == HONE_ROWS_GATHERED;
+
+    if (p->experts != 1 && p->row_set != HONE_ROWS_MASKED && !gathered) {
+        return refuse(error, "experts", "1, but where row_set is masked or gathered");
+    }
+    if (!gathered && (p->tokens != 0 || p->topk != 0)) {
+        return refuse(error, p->tokens != 0 ? "tokens" : "topk", "only row_set=gathered has any");
+    }
+    return gathered && (p->topk < 1 || p->tokens > INT32_MAX / p->topk)
+               ? refuse(error, "topk", "at least 1, and tokens * topk below 2^31: int32 entries")
+               : HONE_OK;
+}
+
 /* Rows and entries are numbered by int32. */
 static hone_status check_count(const char *what, int64_t a, int64_t b, hone_error *error)
 {

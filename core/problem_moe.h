@@ -16,6 +16,9 @@ void problem_derive_moe_combine(hone_moe_combine *p);
 hone_status problem_check_moe_align(const hone_moe_align *p, hone_error *error);
 hone_status problem_check_moe_combine(const hone_moe_combine *p, hone_error *error);
 
+/* Which rows an act_quant has, and of what they are made. HONE_BAD_PROBLEM. */
+hone_status problem_check_row_set(const hone_act_quant *p, hone_error *error);
+
 /* Their operands; how many. */
 size_t problem_operands_moe_align(const hone_moe_align *p, hone_operand *out);
 size_t problem_operands_moe_combine(const hone_moe_combine *p, hone_operand *out);

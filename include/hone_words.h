@@ -122,13 +122,13 @@ typedef enum hone_scale_layout {
 } hone_scale_layout;
 
 /* Which rule makes a scale from the largest magnitude of a group (kernels.md 5.1). 448 is e4m3's
- * largest; pow2_amax of e2m1 divides by 6. act_quant takes the first four. */
+ * largest; those of e2m1 divide by 6. act_quant and weight_quant take the first five. */
 typedef enum hone_scale_rule {
     HONE_RULE_POW2_AMAX = 1,  /* 2^ceil(log2(max(amax, 1e-4) / 448)) */
     HONE_RULE_RAW_AMAX = 2,   /* max(amax, 1e-4) / 448, fp32 */
     HONE_RULE_POW2_SCALE = 3, /* 2^ceil(log2(max(amax / 448, 1e-4))) */
     HONE_RULE_RAW_TINY = 4,   /* max(amax / 448, FLT_MIN), fp32 */
-    HONE_RULE_POW2_TINY = 5,  /* e2m1: 2^ceil(log2(max(amax, 6 * 2^-126) / 6)) */
+    HONE_RULE_POW2_TINY = 5,  /* 2^ceil(log2(max(amax, 448 * 2^-126) / 448)) */
     HONE_RULE_E4M3_NEAR = 6,  /* e2m1: the e4m3 next to min(max(amax / 6, 2^-9), 448) */
     HONE_RULE_E4M3_UP = 7,    /* e2m1: the least e4m3 from that on, so that nothing saturates */
     HONE_RULE_TENSOR = 8,     /* one fp32 scale of the whole cache, an operand */

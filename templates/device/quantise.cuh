@@ -72,22 +72,22 @@ constexpr float kSmallestNormal = 1.17549435e-38f;
 
 __device__ constexpr bool rule_is_pow2(int rule)
 {
-    return rule == POW2_AMAX || rule == POW2_SCALE;
+    return rule == POW2_AMAX || rule == POW2_SCALE || rule == POW2_TINY;
 }
 
 // The smallest power of two >= amax / 448 as a ue8m0 code. 448 is 1.75 * 2^8, so that a mantissa up
 // to 0.75 stays in its binade; the next float's quotient is 0.57 units above the power of two and
-// rounds away from it. The floors are 1e-4 of amax, or of the scale (2^-13).
+// rounds away from it. The floors are 1e-4 of amax, or of the scale (2^-13), or floats' own.
 template <int Rule> __device__ __forceinline__ u32 pow2_code(float amax)
 {
     const u32 bits = __float_as_uint(Rule == POW2_AMAX ? fmaxf(amax, kAmaxFloor) : amax);
     const u32 code = ((bits + 0x1fffffu) >> 23) - 8;
-    return Rule == POW2_AMAX ? code : u32(max(i32(code), 114));
+    return Rule == POW2_AMAX ? code : u32(max(i32(code), Rule == POW2_TINY ? 1 : 114));
 }
 
 template <int Rule> __device__ __forceinline__ float group_scale(float amax)
 {
-    static_assert(Rule >= POW2_AMAX && Rule <= RAW_TINY, "a rule of hone_scale_rule");
+    static_assert(Rule >= POW2_AMAX && Rule <= POW2_TINY, "a rule of hone_scale_rule");
     if constexpr (rule_is_pow2(Rule)) {
         return __uint_as_float(pow2_code<Rule>(amax) << 23);
     } else if constexpr (Rule == RAW_AMAX) {

@@ -32,7 +32,7 @@ __host__ __device__ constexpr bool is_pow2(int x)
 // Values of hone_dtype, hone_scale_rule: frozen numbers, so that a manifest passes a problem's
 // field through.
 enum Dtype : int { F32 = 1, BF16 = 2, F16 = 3 };
-enum ScaleRule : int { POW2_AMAX = 1, RAW_AMAX = 2, POW2_SCALE = 3, RAW_TINY = 4 };
+enum ScaleRule : int { POW2_AMAX = 1, RAW_AMAX = 2, POW2_SCALE = 3, RAW_TINY = 4, POW2_TINY = 5 };
 enum Activation : int { PLAIN = 1, SILU_MUL = 2, SILU_MUL_V4 = 3 };
 enum RowSet : int { EVERY = 1, MASKED = 2, LISTED = 3, GATHERED = 4 };
 

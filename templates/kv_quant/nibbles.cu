@@ -20,7 +20,7 @@ struct Config {
     int tokens;    // of a CTA
 };
 
-enum Rule : int { POW2_TINY = 5, E4M3_NEAR = 6, E4M3_UP = 7 };
+enum Rule : int { E4M3_NEAR = 6, E4M3_UP = 7 };
 
 template <Config C> struct Work {
     static constexpr int kLanes = C.tile / 8;                // of a tile

@@ -108,8 +108,9 @@ float naive_quantise(const float *x, int32_t len, int32_t rule, naive_fault faul
         amax = isfinite(x[i]) ? fmaxf(amax, fabsf(x[i])) : amax;
     }
     raw = rule == HONE_RULE_POW2_SCALE ? fmaxf(amax / 448.0f, 1e-4f)
-          : rule == HONE_RULE_RAW_TINY ? fmaxf(amax / 448.0f, FLT_MIN)
-                                       : fmaxf(amax, 1e-4f) / 448.0f;
+          : rule == HONE_RULE_RAW_TINY || rule == HONE_RULE_POW2_TINY
+              ? fmaxf(amax / 448.0f, FLT_MIN)
+              : fmaxf(amax, 1e-4f) / 448.0f;
     scale = raw;
     if (rule != HONE_RULE_RAW_AMAX && rule != HONE_RULE_RAW_TINY) {
         float half = frexpf(raw, &exponent); /* raw = half * 2^exponent, half in [0.5, 1) */

@@ -22,6 +22,7 @@
 #define ACT_ENTRIES "act_quant:m=37,k=192,row_set=gathered,tokens=9,topk=2,group=64,count=1"
 #define WEIGHT      "weight_quant:n=200,k=336,in=f32"
 #define WEIGHT_32   "weight_quant:n=70,k=100,gran_n=32,gran_k=32,scale=ue8m0,scale_layout=col"
+#define WEIGHT_TINY "weight_quant:n=70,k=100,in=f32,gran_n=32,gran_k=32,rule=pow2_tiny"
 #define WEIGHT_ROW  "weight_quant:n=13,k=416,gran_n=1,gran_k=32,scale=ue8m0"
 #define KV_INDEX                                                                                   \
     "kv_quant:tokens=40,pages=3,page_size=64,record_format=index_132,record_layout=split,record_"  \
@@ -110,6 +111,9 @@ static const verify_case cases[] = {
     {WEIGHT_32, INPUTS_NORMAL, NAIVE_RIGHT, NULL},
     {WEIGHT_32, INPUTS_HOLES, NAIVE_RIGHT, NULL},
     {WEIGHT_ROW, INPUTS_WIDE, NAIVE_RIGHT, NULL},
+    {WEIGHT_TINY, INPUTS_WIDE, NAIVE_RIGHT, NULL},
+    {WEIGHT_TINY, INPUTS_TINY, NAIVE_RIGHT, NULL},
+    {WEIGHT_TINY, INPUTS_TINY, NAIVE_FLOOR, "scale["},
     {WEIGHT, INPUTS_WIDE, NAIVE_TAIL_ROW, "scale["},
     {WEIGHT, INPUTS_NORMAL, NAIVE_HALF, "left untouched"},
     {WEIGHT_32, INPUTS_NORMAL, NAIVE_FLOOR, "scale["},

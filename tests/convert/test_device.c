@@ -1,11 +1,13 @@
-/* test_device.c - tiles folded on an emulated GPU have the host's bytes, file for file and figure
- * for figure. */
+/* test_device.c - tiles folded or requantised on an emulated GPU have the host's bytes, file for
+ * file and figure for figure. */
+#include "core/random.h"
 #include "tests/convert/build.h"
 #include "tests/convert/scene.h"
 #include "tests/support/file.h"
 #include "tests/support/suite.h"
 
 #include <check.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -34,6 +36,26 @@ static void make_input(void)
     build_write(&b, scene_path("in.safetensors"));
 }
 
+/* e4m3 of old blocks, NaN of both signs among them: experts, tails, scales far below 1e-4, a width
+ * that is no multiple of 16, blocks of zeros. */
+static void make_blocks(void)
+{
+    build b = {0};
+    uint64_t random = 23;
+    float *floats = NULL;
+
+    build_random(&b, &random, "e.weight", SAFETENSORS_F8_E4M3, 0, 256, 3, 2, 130, 160);
+    build_random(&b, &random, "e.scale", SAFETENSORS_F8_E8M0, 60, 80, 3, 2, 5, 5);
+    build_random(&b, &random, "w.weight", SAFETENSORS_F8_E4M3, 0, 256, 2, 40, 331);
+    floats = (float *)(void *)build_add(&b, "w.weight_scale_inv", SAFETENSORS_F32, 2, 2, 11);
+    for (int i = 0; i < 2 * 11; i++) {
+        floats[i] = (float)ldexp(1 + random_unit(&random), -40 + (int)random_below(&random, 60));
+    }
+    build_random(&b, &random, "z.weight", SAFETENSORS_F8_E4M3, 0x80, 1, 2, 64, 64); /* -0 */
+    build_random(&b, &random, "z.scale", SAFETENSORS_F8_E8M0, 1, 240, 2, 2, 2);
+    build_write(&b, scene_path("in.safetensors"));
+}
+
 static void convert_on(device_fold *device, const plan_wishes *wishes, const char *out,
                        convert_row *rows)
 {
@@ -53,22 +75,17 @@ static void convert_on(device_fold *device, const plan_wishes *wishes, const cha
     checkpoint_close(from);
 }
 
-START_TEST(a_device_gives_the_hosts_bytes)
+static void compare_on_both(const plan_wishes *wishes)
 {
-    plan_wishes wishes = scene_wishes;
     convert_row host[3] = {{0}}, emulated[3] = {{0}};
     device_fold *device = NULL;
     size_t len = 0, got_len = 0;
 
     setenv("XDG_CACHE_HOME", scene_path("."), 1);
-    wishes.block_rows = blocks[_i].block_rows;
-    wishes.block_cols = blocks[_i].block_cols;
-    wishes.scales = blocks[_i].scales;
-    make_input();
     ck_assert_msg(device_fold_open("emu:h20", PLAN_TILE, &device, &scene_error) == HONE_OK, "%s",
                   scene_error.message);
-    convert_on(NULL, &wishes, "host", host);
-    convert_on(device, &wishes, "emulated", emulated);
+    convert_on(NULL, wishes, "host", host);
+    convert_on(device, wishes, "emulated", emulated);
     char *want = file_read(scene_path("host"), &len);
     char *got = file_read(scene_path("emulated"), &got_len);
     ck_assert_uint_eq(got_len, len);
@@ -77,6 +94,41 @@ START_TEST(a_device_gives_the_hosts_bytes)
     free(want);
     free(got);
     device_fold_close(device);
+}
+
+START_TEST(a_device_gives_the_hosts_bytes)
+{
+    plan_wishes wishes = scene_wishes;
+
+    wishes.block_rows = blocks[_i].block_rows;
+    wishes.block_cols = blocks[_i].block_cols;
+    wishes.scales = blocks[_i].scales;
+    make_input();
+    compare_on_both(&wishes);
+}
+END_TEST
+
+static const struct {
+    uint32_t block_rows, block_cols;
+    safetensors_dtype scales;
+    plan_rule rule;
+} requantised[] = {
+    {128, 128, SAFETENSORS_F8_E8M0, PLAN_CEIL},
+    {128, 128, SAFETENSORS_F32, PLAN_AMAX},
+    {1, 128, SAFETENSORS_F32, PLAN_AMAX},
+};
+
+START_TEST(a_device_gives_the_hosts_bytes_of_other_blocks)
+{
+    plan_wishes wishes = scene_wishes;
+
+    wishes.requantise = true;
+    wishes.block_rows = requantised[_i].block_rows;
+    wishes.block_cols = requantised[_i].block_cols;
+    wishes.scales = requantised[_i].scales;
+    wishes.rule = requantised[_i].rule;
+    make_blocks();
+    compare_on_both(&wishes);
 }
 END_TEST
 
@@ -101,12 +153,55 @@ START_TEST(a_tile_whose_scales_differ_is_refused)
 }
 END_TEST
 
+/* The same of what a device requantises, and what no template does. */
+START_TEST(a_requantised_tile_whose_scale_differs_is_refused)
+{
+    static uint8_t codes[32 * 32], out[32 * 32];
+    const float scale = 0x1p-30f;
+    float made = 1;
+    requantise_tile tile = {.codes = codes,
+                            .codes_stride = 32,
+                            .scales = &scale,
+                            .scales_stride = 1,
+                            .rows = 32,
+                            .cols = 32,
+                            .from_rows = 32,
+                            .from_cols = 32,
+                            .block_rows = 128,
+                            .block_cols = 128,
+                            .rule = PLAN_CEIL,
+                            .out = out,
+                            .out_scales = &made};
+    device_fold *device = NULL;
+
+    setenv("XDG_CACHE_HOME", scene_path("."), 1);
+    memset(codes, 0x7e, sizeof codes);
+    codes[5] = 0xff;
+    ck_assert_int_eq(device_fold_open("emu:h20", 1 << 10, &device, &scene_error), HONE_OK);
+    ck_assert_int_eq(device_fold_requantise(device, &tile, &scene_error), HONE_WRONG);
+    made = scale;
+    ck_assert_int_eq(device_fold_requantise(device, &tile, &scene_error), HONE_OK);
+    ck_assert_mem_eq(out, codes, sizeof out);
+    tile.rule = PLAN_NEAREST;
+    ck_assert_int_eq(device_fold_requantise(device, &tile, &scene_error), HONE_UNSUPPORTED);
+    tile.rule = PLAN_CEIL;
+    tile.block_cols = 64;
+    ck_assert_int_ne(device_fold_requantise(device, &tile, &scene_error), HONE_OK);
+    tile.rows = 33;
+    ck_assert_int_eq(device_fold_requantise(device, &tile, &scene_error), HONE_LIMIT);
+    device_fold_close(device);
+}
+END_TEST
+
 int main(void)
 {
     TCase *tests = tcase_create("device");
 
     tcase_add_checked_fixture(tests, scene_begin, scene_end);
     tcase_add_loop_test(tests, a_device_gives_the_hosts_bytes, 0, (int)ARRAY_LEN(blocks));
+    tcase_add_loop_test(tests, a_device_gives_the_hosts_bytes_of_other_blocks, 0,
+                        (int)ARRAY_LEN(requantised));
     tcase_add_test(tests, a_tile_whose_scales_differ_is_refused);
+    tcase_add_test(tests, a_requantised_tile_whose_scale_differs_is_refused);
     return suite_run("convert/device", tests);
 }

@@ -1,5 +1,5 @@
 # Safetensors files, checkpoints, their conversion and checks.
-foreach(module safetensors hostile fold_tile)
+foreach(module safetensors hostile fold_tile requantise_tile)
   hone_test(convert ${module} LINK hone_convert)
 endforeach()
 hone_test(convert pool LINK hone_convert LABELS unit threads)

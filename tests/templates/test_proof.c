@@ -45,6 +45,7 @@ static const char *const problems[] = {
     "weight_quant:n=70,k=100,gran_n=32,gran_k=32,scale=ue8m0",
     "weight_quant:n=13,k=420,in=f16,gran_n=1,gran_k=32,scale=ue8m0",
     "weight_quant:n=30,k=520,gran_n=1,gran_k=128",
+    "weight_quant:n=70,k=420,in=f32,rule=pow2_tiny",
     "weight_quant:n=140,k=72,gran_n=128,gran_k=32",
     "mxfp4_fold:n=130,k=416",
     "mxfp4_fold:n=33,k=96,batch=3,block_rows=32,block_cols=32,scale=f32",
