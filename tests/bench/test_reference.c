@@ -225,6 +225,35 @@ START_TEST(a_tile_takes_the_scale_of_its_rule)
 }
 END_TEST
 
+/* cases.md 15: a 1 in the corner of 256 x 256 zeros, whose other blocks are zeros under scales that
+ * are numbers. */
+START_TEST(blocks_of_zeros_are_zeros)
+{
+    static float w[256 * 256] = {1.0f};
+    const inputs in = {.image = {(uint8_t *)w}};
+    uint8_t codes[REFERENCE_TILE * REFERENCE_TILE], scale_code = 0;
+    int zeros = 0;
+    hone_weight_quant p = {.n = 256,
+                           .k = 256,
+                           .in = HONE_DTYPE_F32,
+                           .out = HONE_DTYPE_E4M3,
+                           .gran_n = 128,
+                           .gran_k = 128,
+                           .rule = _i == 0 ? HONE_RULE_RAW_AMAX : HONE_RULE_POW2_AMAX};
+
+    for (int block = 0; block < 4; block++) {
+        float scale = 0;
+        reference_weight_quant(&p, &in, block / 2, block % 2, codes, &scale, &scale_code);
+        ck_assert(isfinite(scale) && scale > 0);
+        ck_assert_int_eq(codes[0], block > 0 ? 0 : _i == 0 ? 0x7e : 0x78);
+        for (int i = 0; block > 0 && i < 128 * 128; i++) {
+            zeros += codes[i] == 0;
+        }
+    }
+    ck_assert_int_eq(zeros, 49152);
+}
+END_TEST
+
 /* cases.md 9: slots 5, -1, 127, 128 of a cache of 2 x 64 tokens. */
 START_TEST(slots_outside_are_skipped_or_counted)
 {
@@ -425,6 +454,7 @@ int main(void)
     tcase_add_test(tests, an_inner_batch_lies_between_row_and_k);
     tcase_add_test(tests, a_rectangle_past_d_is_refused);
     tcase_add_loop_test(tests, a_tile_takes_the_scale_of_its_rule, 0, ARRAY_LEN(tiles));
+    tcase_add_loop_test(tests, blocks_of_zeros_are_zeros, 0, 2);
     tcase_add_test(tests, slots_outside_are_skipped_or_counted);
     tcase_add_test(tests, a_padded_page_stride_leaves_the_padding);
     tcase_add_test(tests, inputs_are_the_same_for_a_seed_and_poisoned_elsewhere);

@@ -74,6 +74,25 @@ START_TEST(powers_of_two_become_their_codes_in_every_layout)
 }
 END_TEST
 
+/* cases.md 2: four scales of 2^-7, and four of 0.006975, whose mantissa once leaked into the
+ * neighbour's byte. */
+START_TEST(four_scales_make_one_word)
+{
+    const float power[] = {0x1p-7f, 0x1p-7f, 0x1p-7f, 0x1p-7f},
+                other[4] = {0.006975f, 0.006975f, 0.006975f, 0.006975f};
+    uint32_t words[4] = {0}, none[4] = {0};
+
+    ck_assert_int_eq(hone_pack_scales(power, 1, 4, HONE_SCALES_ROW, HONE_SCALES_PACKED,
+                                      (uint8_t *)words, sizeof words, &e),
+                     HONE_OK);
+    ck_assert_uint_eq(words[0], 0x78787878);
+    ck_assert_int_eq(hone_pack_scales(other, 1, 4, HONE_SCALES_ROW, HONE_SCALES_PACKED,
+                                      (uint8_t *)none, sizeof none, &e),
+                     HONE_BAD_ARGUMENT);
+    ck_assert_uint_eq(none[0], 0);
+}
+END_TEST
+
 static const float wrong[] = {0.3f,     0.0f,      -0.0f,     -1.0f, 1.5f,  0x1.000002p0f,
                               INFINITY, -INFINITY, 0x1p-128f, NAN,   3e38f, 1.0f / 448.0f};
 
@@ -305,6 +324,7 @@ int main(void)
     TCase *tests = tcase_create("pack_scales");
 
     tcase_add_loop_test(tests, powers_of_two_become_their_codes_in_every_layout, 0, 9);
+    tcase_add_test(tests, four_scales_make_one_word);
     tcase_add_loop_test(tests, any_other_scale_is_refused_by_its_place, 0, (int)ARRAY_LEN(wrong));
     tcase_add_test(tests, a_layout_that_the_dtype_lacks_is_refused);
     tcase_add_test(tests, every_expert_begins_a_word);
