@@ -1,0 +1,162 @@
+// mma_sync.cu - logits of query tokens against keys that lie side by side, e4m3: an indexer's
+// scores while it prefills.
+//
+// A CTA has `tokens` query tokens, whose heads stay in shared memory, and a chunk of keys. Tiles of
+// `keys` keys come by cp.async in a ring of `stages`; those that no token's range has are left out.
+// A warp keeps its keys in registers while the tokens pass (device/mqa.cuh). Only keys of a
+// token's own range are stored, and with `clean` -inf in the chunk's other columns. Domains and
+// launch: mma_sync.yaml.
+#include "device/mqa.cuh"
+
+struct Config {
+    int heads, dims;
+    bool compressed, clean;
+    bool out_f32;
+    int align;     // bytes that bases and rows of q and k are multiples of
+    int tokens;    // of a CTA
+    int keys;      // of a tile
+    int warp_keys; // 16 or 32
+    int chunk;     // keys of a CTA
+    int stages;
+    int residency; // CTAs of an SM that registers are kept for
+};
+
+template <Config C> struct Shape {
+    static constexpr int kThreads = C.keys / C.warp_keys * 32, kRow = kRowBytes<C.dims>;
+    static constexpr int kColumns = C.tokens * C.heads; // heads of all tokens
+    static constexpr int kStage = C.keys * (kRow + 4);  // keys, then their scales
+    static constexpr int kRing = kColumns * (kRow + 4); // behind queries and weights
+    static constexpr int kBounds = kRing + C.stages * kStage;
+
+    static_assert(C.warp_keys == 16 || C.warp_keys == 32, "warp_keys: one or two of mma's rows");
+    static_assert(C.chunk % C.keys == 0, "chunk: whole tiles");
+    static_assert(C.stages >= 2 && C.tokens <= kThreads, "stages: one is read while others come");
+    using CopyKeys = TileCopy<C.keys, kRow, kThreads, C.align>;
+    using CopyQueries = TileCopy<kColumns, kRow, kThreads, C.align>;
+};
+
+// Each token's range, and the chunk's part that any of them has.
+struct Range {
+    i32 from, to;
+};
+
+__device__ __forceinline__ Range clamped(i32 start, i32 end, i32 keys)
+{
+    const i32 from = min(max(start, 0), keys), to = min(max(end, 0), keys);
+    return {from, max(from, to)};
+}
+
+template <Config C>
+__device__ __forceinline__ Range ranges_of(Range *own, const i32 *start, const i32 *end, i32 first,
+                                           i32 tokens, i32 keys, i32 width)
+{
+    const i32 t = i32(threadIdx.x);
+    if (t < C.tokens) {
+        Range r = {0, 0};
+        if (first + t < tokens) {
+            r = clamped(start[first + t], end[first + t], keys);
+            if (C.compressed) {
+                r.to = r.from + min(r.to - r.from, width); // what has no column is not stored
+            }
+        }
+        own[t] = r;
+    }
+    __syncthreads();
+    Range all = {0x7fffffff, 0};
+#pragma unroll
+    for (int i = 0; i < C.tokens; i++) {
+        const Range r = own[i];
+        all.from = r.from < r.to ? min(all.from, r.from) : all.from;
+        all.to = r.from < r.to ? max(all.to, r.to) : all.to;
+    }
+    return all;
+}
+
+// -inf in the columns of [from, to) that have no key.
+template <Config C, typename Out>
+__device__ __forceinline__ void clean_rows(Out *logits, i64 stride, const Range *own, i32 first,
+                                           i32 tokens, i32 from, i32 to)
+{
+    for (i32 t = 0; t < C.tokens && first + t < tokens; t++) {
+        const i32 live = C.compressed ? 0 : own[t].from, len = own[t].to - own[t].from;
+        Out *const row = logits + (first + t) * stride;
+        for (i32 c = from + i32(threadIdx.x); c < to; c += Shape<C>::kThreads) {
+            if (c < live || c >= live + len) {
+                store_logit(row + c, minus_infinity());
+            }
+        }
+    }
+}
+
+template <Config C>
+__global__ void __launch_bounds__(Shape<C>::kThreads, C.residency)
+    mqa_logits_mma_sync(const u8 *__restrict__ q, const u8 *__restrict__ k,
+                        const float *__restrict__ k_scale, const float *__restrict__ weights,
+                        const i32 *__restrict__ start, const i32 *__restrict__ end, void *to,
+                        i32 tokens, i32 keys, i32 width, i64 stride)
+{
+    using S = Shape<C>;
+    using Out = typename ElementOf<C.out_f32 ? F32 : BF16>::Type;
+    extern __shared__ __align__(128) u8 shared[];
+    Out *const logits = static_cast<Out *>(to);
+    const u32 base = shared_address(shared), weight_base = base + S::kColumns * S::kRow;
+    const float *const weight = reinterpret_cast<const float *>(shared + S::kColumns * S::kRow);
+    Range *const own = reinterpret_cast<Range *>(shared + S::kBounds);
+    const i32 blocks = ceil_div(tokens, C.tokens);
+    const i32 first = i32(blockIdx.x) % blocks * C.tokens;
+    const i32 chunk = i32(i64(blockIdx.x) / blocks * C.chunk);
+    const i32 rows = min(tokens - first, C.tokens) * C.heads;
+
+    const Range all = ranges_of<C>(own, start, end, first, tokens, keys, width);
+    const i32 from = max(all.from - chunk, 0) / C.keys * C.keys + chunk;
+    const i32 past = min(all.to, chunk + C.chunk);
+    const i32 tiles = past > from ? (past - from - 1) / C.keys + 1 : 0;
+    if (tiles > 0) {
+        const typename S::CopyQueries copy = {q + i64(first) * C.heads * C.dims, C.dims, rows,
+                                              C.dims};
+        copy.load(base, 0);
+        copy_numbers<S::kThreads>(weight_base, weights + i64(first) * C.heads, S::kColumns, rows);
+    }
+    const auto load = [&](i32 tile) {
+        if (tile < tiles) {
+            const u32 stage = base + S::kRing + tile % C.stages * S::kStage;
+            const i32 at = from + tile * C.keys;
+            const typename S::CopyKeys copy = {k + i64(at) * C.dims, C.dims, keys - at, C.dims};
+            copy.load(stage, 0);
+            copy_numbers<S::kThreads>(stage + C.keys * S::kRow, k_scale + at, C.keys, keys - at);
+        }
+        async_commit(); // also when empty: async_wait counts groups
+    };
+    for (int s = 0; s < C.stages - 1; s++) {
+        load(s);
+    }
+    if constexpr (C.clean) {
+        clean_rows<C>(logits, stride, own, first, tokens, chunk, min(width, chunk + C.chunk));
+    }
+    constexpr int kHigh = C.warp_keys / 16;
+    const i32 warp_first = i32(threadIdx.x) / 32 * C.warp_keys, mine = warp_first + own_key();
+    for (i32 tile = 0; tile < tiles; tile++) {
+        async_wait<C.stages - 2>();
+        __syncthreads(); // this tile is in place, and all warps are done with the one before
+        load(tile + C.stages - 1);
+        const i32 stage = S::kRing + tile % C.stages * S::kStage;
+        const i32 key = from + tile * C.keys + mine;
+        Keys<C.dims, kHigh> held;
+        held.load(base + stage + warp_first * S::kRow);
+        const bool stores = threadIdx.x % 4 < 2 * kHigh;
+        const float scale =
+            stores ? reinterpret_cast<const float *>(shared + stage + C.keys * S::kRow)[mine]
+                   : 0.0f;
+#pragma unroll 1
+        for (int t = 0; t < C.tokens; t++) {
+            float sum[2 * kHigh];
+            score_keys<C.heads>(sum, held, base + t * C.heads * S::kRow, weight + t * C.heads);
+            const float x = own_sum<kHigh>(sum) * scale;
+            const Range r = own[t];
+            if (stores && key >= r.from && key < r.to && key < chunk + C.chunk) {
+                const i32 column = C.compressed ? key - r.from : key;
+                store_logit(logits + (first + t) * stride + column, x);
+            }
+        }
+    }
+}
