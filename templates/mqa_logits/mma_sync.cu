@@ -153,7 +153,7 @@ __global__ void __launch_bounds__(Shape<C>::kThreads, C.residency)
             score_keys<C.heads>(sum, held, base + t * C.heads * S::kRow, weight + t * C.heads);
             const float x = own_sum<kHigh>(sum) * scale;
             const Range r = own[t];
-            if (stores && key >= r.from && key < r.to && key < chunk + C.chunk) {
+            if (stores && key >= r.from && key < r.to) {
                 const i32 column = C.compressed ? key - r.from : key;
                 store_logit(logits + (first + t) * stride + column, x);
             }
