@@ -19,6 +19,11 @@
 #define FP4      "fp8_gemm/sm90_wgmma_fp4"
 #define MOE      "moe_gemm/sm90_wgmma"
 #define MOE_SYNC "moe_gemm/mma_sync"
+#define MQA      "mqa_logits/mma_sync"
+#define PAGED    "mqa_logits_paged/mma_sync"
+#define MQA_PAGED(batch, width, next_n)                                                            \
+    "mqa_logits_paged:batch=" #batch ",width=" #width ",next_n=" #next_n ",pages=4097,"
+#define FP8_KEYS "record=index_132-split-raw_amax"
 #define CONFIG(swap, m, n, rows, columns, chunks, sets, stages, pair, split, staged, idle)         \
     "swap=" #swap " block_m=" #m " block_n=" #n " row_groups=" #rows " column_groups=" #columns    \
     " chunks=" #chunks " sets=" #sets " stages=" #stages " pair=" #pair " split_k=" #split         \
@@ -83,6 +88,12 @@ static const struct {
     {"emu:rtx5090", "fp8_gemm:m=512,n=1792,k=5120,recipe=f32-1x128-128x128", MMA_SYNC,
      "swap=0 block_m=64 block_n=112 block_k=128 warps_m=2 warps_n=2 warps_k=1 split_k=1 stages=3 "
      "promote=64 raster=1 residency=1"},
+    /* Scores of keys: prefill, and decode by few and by many requests. */
+    {"emu:h20", "mqa_logits:tokens=256,keys=8192,heads=64", MQA, NULL},
+    {"emu:rtx4090", "mqa_logits:tokens=64,keys=4096,heads=32,dims=64,out=bf16", MQA, NULL},
+    {"emu:h20", MQA_PAGED(16, 16384, 1) "heads=64," FP8_KEYS, PAGED, NULL},
+    {"emu:h20", MQA_PAGED(64, 8192, 6) "heads=32," FP8_KEYS, PAGED, NULL},
+    {"emu:rtx4090", MQA_PAGED(32, 4096, 2) "heads=32,page_size=32," FP8_KEYS, PAGED, NULL},
     /* Experts' rows, evenly: few and many of each, gates and ups with and without codes. */
     {"emu:h20",
      "moe_gemm:m=128,n=2048,k=1024,experts=16,tokens=8,topk=6,group_layout=masked,recipe=ue8m0-"
