@@ -31,6 +31,34 @@ template <int Dims, int High> struct Keys {
     }
 };
 
+// Weight times max(0, product) of this lane's heads, whose weights begin at `weight`.
+template <int High, int Tiles>
+__device__ __forceinline__ void add_heads(float (&sum)[2 * High],
+                                          const float (&dot)[High][Tiles][4], const float *weight)
+{
+#pragma unroll
+    for (int t = 0; t < Tiles; t++) {
+        const float2 w = *reinterpret_cast<const float2 *>(weight + t * 8);
+#pragma unroll
+        for (int i = 0; i < High; i++) { // fmaxf of NaN and 0 is 0
+            sum[2 * i] = fmaf(fmaxf(dot[i][t][0], 0.0f), w.x, sum[2 * i]);
+            sum[2 * i] = fmaf(fmaxf(dot[i][t][1], 0.0f), w.y, sum[2 * i]);
+            sum[2 * i + 1] = fmaf(fmaxf(dot[i][t][2], 0.0f), w.x, sum[2 * i + 1]);
+            sum[2 * i + 1] = fmaf(fmaxf(dot[i][t][3], 0.0f), w.y, sum[2 * i + 1]);
+        }
+    }
+}
+
+// A quad's lanes have a quarter of the heads each.
+template <int Sums> __device__ __forceinline__ void add_quads(float (&sum)[Sums])
+{
+#pragma unroll
+    for (int i = 0; i < Sums; i++) {
+        sum[i] += __shfl_xor_sync(0xffffffffu, sum[i], 1);
+        sum[i] += __shfl_xor_sync(0xffffffffu, sum[i], 2);
+    }
+}
+
 // sum[i]: of key lane / 4 + 8 * i, in all lanes of a quad. `query`: a token's heads in shared
 // memory; `weights`: theirs.
 template <int Heads, int Dims, int High>
@@ -58,23 +86,9 @@ __device__ __forceinline__ void score_keys(float (&sum)[2 * High], const Keys<Di
                 }
             }
         }
-#pragma unroll
-        for (int t = 0; t < kTiles; t++) {
-            const float2 w = *reinterpret_cast<const float2 *>(weight + head + t * 8);
-#pragma unroll
-            for (int i = 0; i < High; i++) { // fmaxf of NaN and 0 is 0
-                sum[2 * i] = fmaf(fmaxf(part[i][t][0], 0.0f), w.x, sum[2 * i]);
-                sum[2 * i] = fmaf(fmaxf(part[i][t][1], 0.0f), w.y, sum[2 * i]);
-                sum[2 * i + 1] = fmaf(fmaxf(part[i][t][2], 0.0f), w.x, sum[2 * i + 1]);
-                sum[2 * i + 1] = fmaf(fmaxf(part[i][t][3], 0.0f), w.y, sum[2 * i + 1]);
-            }
-        }
+        add_heads(sum, part, weight + head);
     }
-#pragma unroll
-    for (int i = 0; i < 2 * High; i++) {
-        sum[i] += __shfl_xor_sync(0xffffffffu, sum[i], 1);
-        sum[i] += __shfl_xor_sync(0xffffffffu, sum[i], 2);
-    }
+    add_quads(sum);
 }
 
 // The sum that this lane stores, of key lane / 4 + 8 * (lane % 4); with 16 keys half of the lanes

@@ -1,4 +1,4 @@
-// mma_sync.cu - logits of query tokens against keys that lie side by side, e4m3: an indexer's
+// mma_sync.cu - logits of query tokens against keys that lie side by side: an indexer's
 // scores while it prefills.
 //
 // A CTA has `tokens` query tokens, whose heads stay in shared memory, and a chunk of keys. Tiles of
@@ -6,10 +6,11 @@
 // A warp keeps its keys in registers while the tokens pass (device/mqa.cuh). Only keys of a
 // token's own range are stored, and with `clean` -inf in the chunk's other columns. Domains and
 // launch: mma_sync.yaml.
-#include "device/mqa.cuh"
+#include "device/mqa_nibbles.cuh"
 
 struct Config {
     int heads, dims;
+    bool e2m1; // q and k; else e4m3
     bool compressed, clean;
     bool out_f32;
     int align;     // bytes that bases and rows of q and k are multiples of
@@ -22,10 +23,14 @@ struct Config {
 };
 
 template <Config C> struct Shape {
-    static constexpr int kThreads = C.keys / C.warp_keys * 32, kRow = kRowBytes<C.dims>;
+    static constexpr int kThreads = C.keys / C.warp_keys * 32,
+                         kRow = C.e2m1 ? 64 : kRowBytes<C.dims>;
     static constexpr int kColumns = C.tokens * C.heads; // heads of all tokens
     static constexpr int kStage = C.keys * (kRow + 4);  // keys, then their scales
-    static constexpr int kRing = kColumns * (kRow + 4); // behind queries and weights
+    static constexpr int kBytes = C.e2m1 ? C.dims / 2 : C.dims;
+    // behind queries, weights and scales of queries
+    static constexpr int kScales = kColumns * (kRow + 4);
+    static constexpr int kRing = kScales + (C.e2m1 ? kColumns * C.dims / 8 : 0);
     static constexpr int kBounds = kRing + C.stages * kStage;
 
     static_assert(C.warp_keys == 16 || C.warp_keys == 32, "warp_keys: one or two of mma's rows");
@@ -34,6 +39,8 @@ template <Config C> struct Shape {
     using CopyKeys = TileCopy<C.keys, kRow, kThreads, C.align>;
     using CopyQueries = TileCopy<kColumns, kRow, kThreads, C.align>;
 };
+
+template <Config C> using Held = HeldKeys<C.e2m1, C.dims, C.warp_keys / 16>;
 
 // Each token's range, and the chunk's part that any of them has.
 struct Range {
@@ -90,10 +97,11 @@ __device__ __forceinline__ void clean_rows(Out *logits, i64 stride, const Range 
 
 template <Config C>
 __global__ void __launch_bounds__(Shape<C>::kThreads, C.residency)
-    mqa_logits_mma_sync(const u8 *__restrict__ q, const u8 *__restrict__ k,
-                        const float *__restrict__ k_scale, const float *__restrict__ weights,
-                        const i32 *__restrict__ start, const i32 *__restrict__ end, void *to,
-                        i32 tokens, i32 keys, i32 width, i64 stride)
+    mqa_logits_mma_sync(const u8 *__restrict__ q, const u32 *__restrict__ q_scale,
+                        const u8 *__restrict__ k, const void *__restrict__ k_scale,
+                        const float *__restrict__ weights, const i32 *__restrict__ start,
+                        const i32 *__restrict__ end, void *to, i32 tokens, i32 keys, i32 width,
+                        i64 stride)
 {
     using S = Shape<C>;
     using Out = typename ElementOf<C.out_f32 ? F32 : BF16>::Type;
@@ -101,6 +109,7 @@ __global__ void __launch_bounds__(Shape<C>::kThreads, C.residency)
     Out *const logits = static_cast<Out *>(to);
     const u32 base = shared_address(shared), weight_base = base + S::kColumns * S::kRow;
     const float *const weight = reinterpret_cast<const float *>(shared + S::kColumns * S::kRow);
+    float *const scales = reinterpret_cast<float *>(shared + S::kScales);
     Range *const own = reinterpret_cast<Range *>(shared + S::kBounds);
     const i32 blocks = ceil_div(tokens, C.tokens);
     const i32 first = i32(blockIdx.x) % blocks * C.tokens;
@@ -112,18 +121,24 @@ __global__ void __launch_bounds__(Shape<C>::kThreads, C.residency)
     const i32 past = min(all.to, chunk + C.chunk);
     const i32 tiles = past > from ? (past - from - 1) / C.keys + 1 : 0;
     if (tiles > 0) {
-        const typename S::CopyQueries copy = {q + i64(first) * C.heads * C.dims, C.dims, rows,
-                                              C.dims};
+        const typename S::CopyQueries copy = {q + i64(first) * C.heads * S::kBytes, S::kBytes, rows,
+                                              S::kBytes};
         copy.load(base, 0);
         copy_numbers<S::kThreads>(weight_base, weights + i64(first) * C.heads, S::kColumns, rows);
+        if constexpr (C.e2m1) {
+            expand_scales<C.dims, S::kThreads>(scales, q_scale + i64(first) * C.heads, S::kColumns,
+                                               rows);
+        }
     }
     const auto load = [&](i32 tile) {
         if (tile < tiles) {
             const u32 stage = base + S::kRing + tile % C.stages * S::kStage;
             const i32 at = from + tile * C.keys;
-            const typename S::CopyKeys copy = {k + i64(at) * C.dims, C.dims, keys - at, C.dims};
+            const typename S::CopyKeys copy = {k + i64(at) * S::kBytes, S::kBytes, keys - at,
+                                               S::kBytes};
             copy.load(stage, 0);
-            copy_numbers<S::kThreads>(stage + C.keys * S::kRow, k_scale + at, C.keys, keys - at);
+            copy_numbers<S::kThreads>(stage + C.keys * S::kRow,
+                                      static_cast<const u32 *>(k_scale) + at, C.keys, keys - at);
         }
         async_commit(); // also when empty: async_wait counts groups
     };
@@ -141,16 +156,27 @@ __global__ void __launch_bounds__(Shape<C>::kThreads, C.residency)
         load(tile + C.stages - 1);
         const i32 stage = S::kRing + tile % C.stages * S::kStage;
         const i32 key = from + tile * C.keys + mine;
-        Keys<C.dims, kHigh> held;
-        held.load(base + stage + warp_first * S::kRow);
+        const void *const of_keys = shared + stage + C.keys * S::kRow;
         const bool stores = threadIdx.x % 4 < 2 * kHigh;
-        const float scale =
-            stores ? reinterpret_cast<const float *>(shared + stage + C.keys * S::kRow)[mine]
-                   : 0.0f;
+        Held<C> held;
+        float scale = kNibblesScale;
+        if constexpr (C.e2m1) {
+            held.load(base + stage + warp_first * S::kRow,
+                      static_cast<const u32 *>(of_keys) + warp_first);
+        } else {
+            held.load(base + stage + warp_first * S::kRow);
+            scale = stores ? static_cast<const float *>(of_keys)[mine] : 0.0f;
+        }
 #pragma unroll 1
         for (int t = 0; t < C.tokens; t++) {
             float sum[2 * kHigh];
-            score_keys<C.heads>(sum, held, base + t * C.heads * S::kRow, weight + t * C.heads);
+            const u32 query = base + t * C.heads * S::kRow;
+            if constexpr (C.e2m1) {
+                score_nibbles<C.heads, S::kColumns>(sum, held, query, weight + t * C.heads,
+                                                    scales + t * C.heads);
+            } else {
+                score_keys<C.heads>(sum, held, query, weight + t * C.heads);
+            }
             const float x = own_sum<kHigh>(sum) * scale;
             const Range r = own[t];
             if (stores && key >= r.from && key < r.to) {

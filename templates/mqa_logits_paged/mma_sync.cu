@@ -1,4 +1,4 @@
-// mma_sync.cu - logits of requests' query tokens against keys in a paged cache, e4m3: an indexer's
+// mma_sync.cu - logits of requests' query tokens against keys in a paged cache: an indexer's
 // scores while it decodes.
 //
 // Work is parted by splits of `split` keys of a request, evenly over the grid
@@ -6,11 +6,12 @@
 // tokens pass together, so that a key is read once. Tiles of `keys` keys come by cp.async in a
 // ring of `stages`; pages that are none are not followed, and their keys' logits are -inf. Domains
 // and launch: mma_sync.yaml.
-#include "device/mqa.cuh"
+#include "device/mqa_nibbles.cuh"
 #include "mqa_logits_paged/mma_sync_schedule.cuh"
 
 struct Config {
     int heads, next_n;
+    bool e2m1; // q and keys; else e4m3
     bool out_f32;
     int align;     // bytes that bases, rows of q and pages are multiples of
     int keys;      // of a tile
@@ -21,18 +22,21 @@ struct Config {
 };
 
 template <Config C> struct Shape {
-    static constexpr int kDims = 128, kRow = 128;
+    static constexpr int kDims = 128, kRow = C.e2m1 ? 64 : 128;
     static constexpr int kThreads = C.keys / C.warp_keys * 32;
     static constexpr int kColumns = C.next_n * C.heads;
     static constexpr int kGroups = C.keys / 32; // of keys that share a page
     static constexpr int kStage = C.keys * (kRow + 4);
-    static constexpr int kRing = kColumns * (kRow + 4);
+    // behind queries, weights and scales of queries
+    static constexpr int kScales = kColumns * (kRow + 4);
+    static constexpr int kRing = kScales + (C.e2m1 ? kColumns * kDims / 8 : 0);
     static constexpr int kPages = kRing + C.stages * kStage; // of each stage's groups
     static constexpr int kScratch = kPages + C.stages * kGroups * 4;
 
     static_assert(C.warp_keys == 16 || C.warp_keys == 32, "warp_keys: one or two of mma's rows");
     static_assert(C.keys % 32 == 0 && C.split % C.keys == 0, "split: whole tiles");
     static_assert(C.stages >= 2 && kGroups <= kThreads, "stages: one is read while others come");
+    using Held = HeldKeys<C.e2m1, kDims, C.warp_keys / 16>;
     using CopyQueries = TileCopy<kColumns, kRow, kThreads, C.align>;
 };
 
@@ -90,6 +94,7 @@ __device__ __forceinline__ void score_request(u8 *shared, const Cache &cache, co
     constexpr int kHigh = C.warp_keys / 16;
     const u32 base = shared_address(shared);
     const float *const weight = reinterpret_cast<const float *>(shared + S::kColumns * S::kRow);
+    const float *const scales = reinterpret_cast<const float *>(shared + S::kScales);
     i32 *const pages = reinterpret_cast<i32 *>(shared + S::kPages);
     const i32 tiles = ceil_div(past - from, C.keys);
     const auto load = [&](i32 tile) {
@@ -111,16 +116,27 @@ __device__ __forceinline__ void score_request(u8 *shared, const Cache &cache, co
         load(tile + C.stages - 1);
         const i32 slot = tile % C.stages, stage = S::kRing + slot * S::kStage;
         const i32 key = from + tile * C.keys + mine;
-        Keys<S::kDims, kHigh> held;
-        held.load(base + stage + warp_first * S::kRow);
-        const float scale =
-            stores ? reinterpret_cast<const float *>(shared + stage + C.keys * S::kRow)[mine]
-                   : 0.0f;
+        const void *const of_keys = shared + stage + C.keys * S::kRow;
+        typename S::Held held;
+        float scale = kNibblesScale;
+        if constexpr (C.e2m1) {
+            held.load(base + stage + warp_first * S::kRow,
+                      static_cast<const u32 *>(of_keys) + warp_first);
+        } else {
+            held.load(base + stage + warp_first * S::kRow);
+            scale = stores ? static_cast<const float *>(of_keys)[mine] : 0.0f;
+        }
         const bool there = pages[slot * S::kGroups + warp_first / 32] != 0;
 #pragma unroll 1
         for (int t = 0; t < C.next_n; t++) {
             float sum[2 * kHigh];
-            score_keys<C.heads>(sum, held, base + t * C.heads * S::kRow, weight + t * C.heads);
+            const u32 query = base + t * C.heads * S::kRow;
+            if constexpr (C.e2m1) {
+                score_nibbles<C.heads, S::kColumns>(sum, held, query, weight + t * C.heads,
+                                                    scales + t * C.heads);
+            } else {
+                score_keys<C.heads>(sum, held, query, weight + t * C.heads);
+            }
             const float x = there ? own_sum<kHigh>(sum) * scale : minus_infinity();
             if (stores && key < min(lengths[t], width)) {
                 store_logit(logits + t * stride + key, x);
@@ -133,11 +149,11 @@ __device__ __forceinline__ void score_request(u8 *shared, const Cache &cache, co
 
 template <Config C>
 __global__ void __launch_bounds__(Shape<C>::kThreads, C.residency)
-    mqa_logits_paged_mma_sync(const u8 *__restrict__ q, const u8 *__restrict__ cache,
-                              const float *__restrict__ weights, const i32 *__restrict__ lengths,
-                              const i32 *__restrict__ table, void *to, i32 batch, i32 width,
-                              i64 stride, i64 pages, i64 page_stride, i64 table_stride,
-                              i32 page_shift, i32 scales_at)
+    mqa_logits_paged_mma_sync(const u8 *__restrict__ q, const u32 *__restrict__ q_scale,
+                              const u8 *__restrict__ cache, const float *__restrict__ weights,
+                              const i32 *__restrict__ lengths, const i32 *__restrict__ table,
+                              void *to, i32 batch, i32 width, i64 stride, i64 pages,
+                              i64 page_stride, i64 table_stride, i32 page_shift, i32 scales_at)
 {
     using S = Shape<C>;
     using Out = typename ElementOf<C.out_f32 ? F32 : BF16>::Type;
@@ -150,11 +166,16 @@ __global__ void __launch_bounds__(Shape<C>::kThreads, C.residency)
         const i64 run = min(i64(ceil_div(keys, C.split)) - share.split, share.units);
         if (run > 0) {
             const i64 row = i64(request) * C.next_n;
-            const typename S::CopyQueries copy = {q + row * C.heads * S::kDims, S::kDims,
-                                                  S::kColumns, S::kDims};
+            const typename S::CopyQueries copy = {q + row * C.heads * S::kRow, S::kRow, S::kColumns,
+                                                  S::kRow};
             copy.load(base, 0);
             copy_numbers<S::kThreads>(base + S::kColumns * S::kRow, weights + row * C.heads,
                                       S::kColumns, S::kColumns);
+            if constexpr (C.e2m1) {
+                expand_scales<S::kDims, S::kThreads>(reinterpret_cast<float *>(shared + S::kScales),
+                                                     q_scale + row * C.heads, S::kColumns,
+                                                     S::kColumns);
+            }
             const Cache of = {
                 cache, table + request * table_stride, pages, page_stride, page_shift, scales_at};
             const i32 from = share.split * C.split;

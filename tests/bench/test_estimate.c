@@ -93,6 +93,8 @@ static const struct {
     {"emu:rtx4090", "mqa_logits:tokens=64,keys=4096,heads=32,dims=64,out=bf16", MQA, NULL},
     {"emu:h20", MQA_PAGED(16, 16384, 1) "heads=64," FP8_KEYS, PAGED, NULL},
     {"emu:h20", MQA_PAGED(64, 8192, 6) "heads=32," FP8_KEYS, PAGED, NULL},
+    {"emu:h20", MQA_PAGED(32, 8192, 2) "heads=64,record=index_68-split-pow2_tiny", PAGED, NULL},
+    {"emu:rtx4090", "mqa_logits:tokens=64,keys=4096,heads=64,element=e2m1", MQA, NULL},
     {"emu:rtx4090", MQA_PAGED(32, 4096, 2) "heads=32,page_size=32," FP8_KEYS, PAGED, NULL},
     /* Experts' rows, evenly: few and many of each, gates and ups with and without codes. */
     {"emu:h20",

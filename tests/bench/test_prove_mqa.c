@@ -8,6 +8,7 @@
 #define PREFILL "mqa_logits/mma_sync"
 #define DECODE  "mqa_logits_paged/mma_sync"
 #define FP8     "record=index_132-split-raw_amax"
+#define FP4     "record=index_68-split-pow2_tiny"
 
 static const struct {
     const char *device, *problem, *template, *config;
@@ -32,6 +33,18 @@ static const struct {
      "keys_tile=256 warp_keys=32 split_keys=512 stages=2 residency=1"},
     {"emu:h20", "mqa_logits_paged:batch=160,width=70,pages=90,next_n=3,heads=8," FP8, DECODE,
      "keys_tile=64 warp_keys=32 split_keys=256 stages=4 residency=1"},
+    {"emu:h20", "mqa_logits:tokens=21,keys=331,heads=32,element=e2m1,stride=340", PREFILL,
+     "tokens_cta=4 keys_tile=64 warp_keys=32 chunk=256 stages=2 residency=1"},
+    {"emu:rtx4090",
+     "mqa_logits:tokens=19,keys=270,width=200,heads=8,dims=64,element=e2m1,clean=1,out=bf16,span="
+     "compressed,align=4",
+     PREFILL, "tokens_cta=8 keys_tile=128 warp_keys=16 chunk=256 stages=2 residency=1"},
+    {"emu:h20", "mqa_logits_paged:batch=16,width=600,stride=604,pages=170,next_n=2,heads=8," FP4,
+     DECODE, "keys_tile=64 warp_keys=16 split_keys=256 stages=3 residency=1"},
+    {"emu:rtx4090",
+     "mqa_logits_paged:batch=7,width=530,pages=99,next_n=3,heads=32,page_size=32,page_stride=2180,"
+     "out=bf16," FP4,
+     DECODE, "keys_tile=128 warp_keys=32 split_keys=256 stages=2 residency=1"},
     /* sampled */
     {"emu:h20", "mqa_logits:tokens=256,keys=16384,heads=64", PREFILL,
      "tokens_cta=2 keys_tile=64 warp_keys=32 chunk=512 stages=2 residency=2"},
@@ -44,7 +57,7 @@ START_TEST(pinned_configs_are_proved)
     prove_fixture f;
     prove_result r;
 
-    if (prove_fixture_leaves(_i, 1, rows[_i].template, NULL)) {
+    if (prove_fixture_leaves(_i, 2, rows[_i].template, NULL)) {
         return;
     }
     prove_fixture_open(&f, rows[_i].device, rows[_i].problem, rows[_i].template, rows[_i].config,
@@ -63,11 +76,11 @@ static const prove_mutant mutants[] = {
     {"a range's last key is left out", 0, "key < r.to)", "key < r.to - 1)"},
     {"a key past the range is stored", 0, "key < r.to)", "key <= r.to)"},
     {"the key before a range is stored", 0, "key >= r.from &&", "key >= r.from - 1 &&"},
-    {"the maximum is forgotten", 0, "fmaxf(part[i][t][0], 0.0f)", "part[i][t][0]"},
-    {"the next key's scale", 0, "C.keys * S::kRow)[mine]", "C.keys * S::kRow)[mine ^ 1]"},
+    {"the maximum is forgotten", 0, "fmaxf(dot[i][t][0], 0.0f)", "dot[i][t][0]"},
+    {"the next key's scale", 0, "(of_keys)[mine]", "(of_keys)[mine ^ 1]"},
     {"half of the heads", 0, "sum[i] += __shfl_xor_sync(0xffffffffu, sum[i], 2);", ""},
-    {"the next token's weights", 0, "weight + t * C.heads",
-     "weight + (t + 1) % C.tokens * C.heads"},
+    {"the next token's weights", 0, "held, query, weight + t * C.heads)",
+     "held, query, weight + (t + 1) % C.tokens * C.heads)"},
     {"a tile is read before it is there", 0, "async_wait<C.stages - 2>()",
      "async_wait<C.stages - 1>()"},
     {"a tile is overwritten while it is read", 0, "__syncthreads(); // this tile", "// this tile"},
@@ -78,8 +91,20 @@ static const prove_mutant mutants[] = {
     {"columns behind a range stay", 1, "c < live || c >= live + len", "c < live"},
     {"a compressed key keeps its column", 2, "key - r.from : key", "key : key"},
     {"what has no column is stored", 2, "r.from + min(r.to - r.from, width)", "r.to"},
-    {"large: tokens of the next block", 8, "% blocks * C.tokens", "% blocks * C.tokens / 2"},
-    {"large: a chunk's last tile is left out", 8, "(past - from - 1) / C.keys + 1",
+    {"nibbles: a sign is lost", 8, "| (word & 0x08080808u) << 4", ""},
+    {"nibbles: low ones twice", 8, "to[2] = high_nibbles(r[2 * half])",
+     "to[2] = low_nibbles(r[2 * half])"},
+    {"nibbles: the next step's scale", 9, "scale[i][s] = ue8m0_decode(u8(word >> (8 * s)))",
+     "scale[i][s] = ue8m0_decode(u8(word >> (8 * (s ^ 1))))"},
+    {"nibbles: a step has the first one's scale of queries", 10, "scales + s * Stride + head",
+     "scales + head"},
+    {"nibbles: scales of the other eight keys", 11, "words[lane / 4 + 8 * i]",
+     "words[lane / 4 + 8 * (i ^ 1)]"},
+    {"nibbles: the factor is left", 10, "kNibblesScale = 4096.0f", "kNibblesScale = 2048.0f"},
+    {"nibbles: the maximum before all steps are added", 9, "fmaf(part[0] * low, q.x",
+     "fmaf(fmaxf(part[0], 0.0f) * low, q.x"},
+    {"large: tokens of the next block", 12, "% blocks * C.tokens", "% blocks * C.tokens / 2"},
+    {"large: a chunk's last tile is left out", 12, "(past - from - 1) / C.keys + 1",
      "(past - from) / C.keys - 1"},
     {"one page further", 4, "table[j >> page_shift]", "table[(j >> page_shift) ^ 1]"},
     {"a page past the cache is followed", 4, "u32(page) < u64(pages) ? page : -1", "page"},
@@ -109,7 +134,7 @@ START_TEST(a_mutant_is_refused)
     prove_fixture f;
     prove_result r;
 
-    if (prove_fixture_leaves(_i, 4, rows[m->row].template, m->old)) {
+    if (prove_fixture_leaves(_i, 7, rows[m->row].template, m->old)) {
         return;
     }
     prove_fixture_open(&f, rows[m->row].device, rows[m->row].problem, rows[m->row].template,
