@@ -7,12 +7,13 @@
 #include <check.h>
 
 #define TEMPLATE "fp8_gemm/sm90_wgmma"
-#define ANY(swap, m, n, rows, columns, chunks, sets, queue, stages, pair, split, share, loader,    \
-            staged, idle)                                                                          \
+#define ANY(...) ANY_IN(8, __VA_ARGS__)
+#define ANY_IN(raster, swap, m, n, rows, columns, chunks, sets, queue, stages, pair, split, share, \
+               loader, staged, idle)                                                               \
     "swap=" #swap " block_m=" #m " block_n=" #n " row_groups=" #rows " column_groups=" #columns    \
     " chunks=" #chunks " sets=" #sets " queue=" #queue " stages=" #stages " pair=" #pair           \
-    " split_k=" #split " share=" #share " raster=8 staged=" #staged " loader_registers=" #loader   \
-    " residency=1 idle=" #idle
+    " split_k=" #split " share=" #share " raster=" #raster " staged=" #staged                      \
+    " loader_registers=" #loader " residency=1 idle=" #idle
 #define CONFIG(swap, m, n, rows, columns, chunks, sets, stages, pair, split, staged, idle)         \
     ANY(swap, m, n, rows, columns, chunks, sets, 1, stages, pair, split, 1, 40, staged, idle)
 #define SHARED(swap, m, n, rows, columns, chunks, sets, stages, pair, share, loader, staged)       \
@@ -27,8 +28,8 @@ static const struct {
     {SHAPE "f32-1x128-128x128", CONFIG(0, 128, 128, 2, 1, 1, 1, 4, 0, 1, 1, 1)},
     {SHAPE "f32-1x128-128x128", CONFIG(0, 128, 96, 2, 1, 1, 1, 4, 1, 1, 1, 1)},
     {SHAPE "f32-1x128-128x128", CONFIG(0, 128, 96, 2, 1, 1, 1, 4, 2, 1, 1, 1)},
-    {SHAPE "f32-1x128-128x128", ANY(0, 256, 128, 2, 1, 1, 1, 1, 3, 0, 1, 1, 56, 0, 1)},
-    {SHAPE "f32-1x128-128x128", ANY(0, 192, 96, 3, 1, 1, 1, 1, 3, 0, 1, 1, 56, 0, 0)},
+    {SHAPE "f32-1x128-128x128", ANY_IN(1, 0, 256, 128, 2, 1, 1, 1, 1, 3, 0, 1, 1, 56, 0, 1)},
+    {SHAPE "f32-1x128-128x128", ANY_IN(16, 0, 192, 96, 3, 1, 1, 1, 1, 3, 0, 1, 1, 56, 0, 0)},
     {SHAPE "f32-1x128-128x128,batch=2,batch_layout=inner",
      CONFIG(0, 128, 128, 2, 1, 1, 1, 4, 0, 1, 1, 1)},
     {SHAPE "f32-1x128-128x128", CONFIG(1, 16, 128, 2, 1, 1, 1, 6, 0, 1, 0, 0)},
@@ -43,11 +44,11 @@ static const struct {
     {SHAPE "f32-1x32-32x32", SHARED(0, 128, 192, 2, 1, 2, 2, 3, 0, 1, 56, 1)},
     {SHAPE "ue8m0-1x32-32x32", ANY(0, 64, 256, 1, 2, 1, 2, 1, 3, 0, 1, 1, 56, 1, 1)},
     {SHAPE "f32-1x32-128x128", SHARED(0, 128, 128, 2, 1, 1, 2, 4, 0, 1, 56, 0)},
-    {SHAPE "f32-1x128-32x32", ANY(0, 128, 128, 2, 1, 1, 2, 1, 4, 0, 1, 1, 56, 1, 1)},
+    {SHAPE "f32-1x128-32x32", ANY_IN(1, 0, 128, 128, 2, 1, 1, 2, 1, 4, 0, 1, 1, 56, 1, 1)},
     {SHAPE "ue8m0-1x32-1x32,out=f32", CONFIG(1, 64, 128, 2, 1, 1, 2, 3, 0, 1, 1, 1)},
     {SHAPE "ue8m0-1x32-1x32", CONFIG(1, 24, 64, 1, 1, 1, 2, 3, 0, 1, 0, 1)},
     {SHAPE "ue8m0-1x128-1x32,a_scale_layout=row,b_scale_layout=col",
-     ANY(1, 32, 128, 2, 1, 1, 1, 1, 4, 0, 1, 1, 56, 0, 0)},
+     ANY_IN(16, 1, 32, 128, 2, 1, 1, 1, 1, 4, 0, 1, 1, 56, 0, 0)},
     {"fp8_gemm:m=20,n=136,k=1056,batch=3,batch_layout=inner,recipe=ue8m0-1x32-1x32",
      CONFIG(0, 64, 128, 1, 1, 1, 1, 4, 0, 2, 0, 0)},
     /* sampled: a persistent grid and pairs of CTAs */
