@@ -268,6 +268,52 @@ static hone_status add_combine(problem_list *list, const shape *s, int64_t m, ho
     return add(list, &problem, s, error);
 }
 
+/* V4.1's two levels of choice (kernels.md 3.4). */
+enum { CANDIDATE_BLOCK = 8, CANDIDATE_BLOCKS = 2048 };
+
+static hone_status add_best(problem_list *list, const shape *s, int64_t rows, int64_t width,
+                            int32_t pick, int64_t layers, hone_error *error)
+{
+    hone_problem problem;
+    hone_topk *p = &problem.as.topk;
+    shape used = *s;
+
+    problem_init(&problem, HONE_OP_TOPK);
+    p->rows = rows;
+    p->width = width;
+    p->k = pick == HONE_PICK_BLOCKED ? CANDIDATE_BLOCKS : (int32_t)list->l->index_topk;
+    p->pick = pick;
+    p->block = pick == HONE_PICK_EVERY ? 1 : CANDIDATE_BLOCK;
+    p->pin = p->drop = pick == HONE_PICK_BLOCKED;
+    problem_derive(&problem);
+    used.layers = (int32_t)layers;
+    return layers > 0 ? add(list, &problem, &used, error) : HONE_OK;
+}
+
+/* What the indexer's scores choose, of each token of a step, at the longest context. */
+static hone_status add_topk(problem_list *list, const shape *s, int64_t m, hone_error *error)
+{
+    const llm *l = list->l;
+    const int64_t whole = l->kv_sources - l->pooled_sources, blocks = CANDIDATE_BLOCKS;
+    hone_status status = HONE_OK;
+
+    if (strcmp(s->use, "indexer.k_cache") != 0) {
+        return HONE_OK;
+    }
+    if (l->attention != LLM_SOURCED) {
+        const int64_t ratio = l->attention == LLM_COMPRESSED ? 4 : 1;
+        return add_best(list, s, m, SHAPES_CONTEXT / ratio, HONE_PICK_EVERY, l->index_layers,
+                        error);
+    }
+    TRY(add_best(list, s, m, SHAPES_CONTEXT / 2, HONE_PICK_EVERY, l->pooled_sources, error));
+    TRY(add_best(list, s, m, SHAPES_CONTEXT, HONE_PICK_EVERY, whole, error));
+    TRY(add_best(list, s, m, SHAPES_CONTEXT, HONE_PICK_BLOCKED, whole, error));
+    TRY(add_best(list, s, m, blocks * CANDIDATE_BLOCK, HONE_PICK_LISTED,
+                 l->index_layers - l->kv_sources, error));
+done:
+    return status;
+}
+
 typedef hone_status (*problem_adder)(problem_list *list, const shape *s, int64_t m,
                                      hone_error *error);
 
@@ -275,16 +321,18 @@ static const struct {
     int32_t op;
     problem_adder add;
 } adders[] = {
-    {HONE_OP_FP8_GEMM, add_gemm},    {HONE_OP_ACT_QUANT, add_act}, {HONE_OP_KV_QUANT, add_kv},
-    {HONE_OP_KV_GATHER, add_gather}, {HONE_OP_MOE_GEMM, add_moe},
-    {HONE_OP_MOE_ALIGN, add_align},  {HONE_OP_MOE_COMBINE, add_combine},
+    {HONE_OP_FP8_GEMM, add_gemm},       {HONE_OP_ACT_QUANT, add_act},
+    {HONE_OP_KV_QUANT, add_kv},         {HONE_OP_KV_GATHER, add_gather},
+    {HONE_OP_MOE_GEMM, add_moe},        {HONE_OP_MOE_ALIGN, add_align},
+    {HONE_OP_MOE_COMBINE, add_combine}, {HONE_OP_TOPK, add_topk},
 };
 
 /* Bit `op` of *wanted for each op of the list. */
 static hone_status parse_ops(const char *ops, uint32_t *wanted, hone_error *error)
 {
     const uint32_t apart = UINT32_C(1) << HONE_OP_KV_GATHER | UINT32_C(1) << HONE_OP_MOE_GEMM |
-                           UINT32_C(1) << HONE_OP_MOE_ALIGN | UINT32_C(1) << HONE_OP_MOE_COMBINE;
+                           UINT32_C(1) << HONE_OP_MOE_ALIGN | UINT32_C(1) << HONE_OP_MOE_COMBINE |
+                           UINT32_C(1) << HONE_OP_TOPK;
 
     *wanted = ops == NULL ? ~apart : 0;
     for (const char *at = ops; at != NULL;) {
@@ -299,7 +347,7 @@ static hone_status parse_ops(const char *ops, uint32_t *wanted, hone_error *erro
             return status_set(
                 error, HONE_UNKNOWN, NULL, 0,
                 "no op '%.*s' of models; there are: fp8_gemm act_quant kv_quant kv_gather moe_gemm "
-                "moe_align moe_combine",
+                "moe_align moe_combine topk",
                 (int)(len < 40 ? len : 40), at);
         }
         *wanted |= UINT32_C(1) << op;

@@ -47,6 +47,8 @@ hone_status llm_reblock(const llm *l, int block, llm **out, hone_error *error);
  * up. */
 #define SHAPES_PAGE_TOKENS 64
 #define SHAPES_PAGES       256
+/* Tokens that a row of an indexer's scores is for. */
+#define SHAPES_CONTEXT 131072
 
 /* A problem of the ops that hone has, and who needs it. */
 typedef struct llm_problem {
@@ -57,8 +59,8 @@ typedef struct llm_problem {
 
 /* The problems of a rank, without duplicates, for each m of `m_list`, op by op. `ops` is a
  * comma-separated list of fp8_gemm, act_quant, kv_quant, kv_gather, moe_gemm, moe_align,
- * moe_combine, or NULL for the first three: kv_gather is what prefills with a history want, and
- * routed experts have to be asked for.
+ * moe_combine, topk, or NULL for the first three: kv_gather is what prefills with a history want,
+ * and routed experts and the indexer's choice have to be asked for.
  *   fp8_gemm   every dense e4m3 weight; blocks of 32 keep their ue8m0 scales, larger ones take f32,
  *              which the per-128 kernels read; a batch lies inside the rows (layout inner)
  *   act_quant  the inputs of those, with the scales as the GEMM's a_scale_layout wants them
@@ -69,6 +71,9 @@ typedef struct llm_problem {
  *              weights the activations are quantised as for the dense ones
  *   moe_align  the rows of those products, from the choices of all m * ep tokens
  *   moe_combine  their sums for these tokens, added to y where there is a shared expert
+ *   topk       the indexer's choice for m tokens, at a context of SHAPES_CONTEXT: of every key that
+ *              a layer scores (of compressed caches a half or a quarter); of V4.1 also the blocks of
+ *              8 that later layers score, and their choice among those
  * Weights that stay bf16 are shapes only. HONE_BAD_MODEL when a shape is refused at this degree,
  * HONE_UNKNOWN for an op, HONE_BAD_ARGUMENT. Caller frees *out. */
 hone_status llm_problems(const llm *l, int tp, int ep, const int64_t *m_list, size_t m_len,

@@ -98,6 +98,19 @@ static const pairs_axis sums[] = {
     {"in", {"bf16", "f32"}, false},   {"out", {"bf16", "f32"}, false},
     {"accumulate", {"0", "1"}, true},
 };
+/* Rows that a list holds, that one walk needs, and that CTAs share. */
+static const pairs_axis best[] = {
+    {"rows", {"1", "9"}, false},
+    {"width", {"1", "250", "4100", "17000"}, false},
+    {"k", {"1", "64", "705"}, false},
+    {"in", {"f32", "bf16"}, false},
+    {"span", {"whole", "ends", "both", "compressed"}, true},
+    {"pick", {"every", "blocked", "listed"}, false},
+    {"block", {"1", "8", "16"}, false},
+    {"pin", {"0", "1"}, true},
+    {"drop", {"0", "1"}, true},
+    {"sort", {"by_index", "by_score"}, false},
+};
 static const pairs_axis kv[] = {
     {"tokens", {SIZES}, true},
     {"pages", {"1", "3", "9"}, true},
@@ -163,6 +176,7 @@ static const struct {
     {"scale_pack/tiles", "scale_pack", scales, LEN(scales), 0, 2},
     {"moe_align/sort", "moe_align", routes, LEN(routes), 0, 2},
     {"moe_combine/tokens", "moe_combine", sums, LEN(sums), 0, 2},
+    {"topk/rows", "topk", best, LEN(best), 0, 2},
     {"kv_quant/nibbles", "kv_quant", nibbles, LEN(nibbles), 0, 2},
     {"kv_quant/single", "kv_quant", flat, LEN(flat), 0, 2},
     {"kv_quant/copy", "kv_quant", flat, LEN(flat), 0, 2},

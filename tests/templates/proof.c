@@ -144,9 +144,12 @@ static compiled *prepare(const kernels *k, const device *d, const proof_case *c,
     ck_assert_msg(legal, "%s", why);
     ck_assert_msg(manifest_plan(c->m, c->problem, &d->gpu.facts, c->config, p, &error) == HONE_OK,
                   "%s", error.message);
-    const char *entry = p->launches[0].entry;
-    ck_assert_msg(kernels_compile(k, c->source, entry, d->gpu.facts.arch, &code, &error) == HONE_OK,
-                  "%s", error.message);
+    jit_request request = {.source = *c->source, .name = "kernel", .arch = d->gpu.facts.arch};
+    for (size_t i = 0; i < p->launches_len; i++) {
+        request.entries[request.entries_len++] = p->launches[i].entry;
+    }
+    ck_assert_msg(jit_compile(k->compiler, &request, &code, &error) == HONE_OK, "%s",
+                  error.message);
     return code;
 }
 

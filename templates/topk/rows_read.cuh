@@ -1,0 +1,224 @@
+// rows_read.cuh - a row's candidates: where they lie, their scores, and what index each has.
+//
+// They are read in units: columns by 16 bytes, which lie at multiples of 16 wherever the row
+// begins; blocks, and what parts chose, one by one.
+#pragma once
+#include "device/order_key.cuh"
+#include "device/vector.cuh"
+
+enum Span : int { WHOLE = 1, ENDS = 2, BOTH = 3, COMPRESSED = 4 };
+enum Pick : int { COLUMNS = 1, BLOCKED = 2, LISTED_BLOCKS = 3 };
+enum Sort : int { BY_INDEX = 1, BY_SCORE = 2 };
+
+constexpr u32 kInfinity = 0x7f800000u, kNan = 0x7fffffffu;
+
+struct Config {
+    int in;      // Dtype
+    int span;    // Span
+    int pick;    // Pick
+    int block;   // columns
+    int pin;     // 1: the last block counts as +inf
+    int drop;    // 1: -inf and NaN are no candidates
+    int sort;    // Sort
+    int list;    // candidates that a CTA has room for
+    int threads; // of a CTA
+    int cluster; // CTAs that share a row
+    int parts;   // parts of a row that are chosen from apart; 1: none
+};
+
+template <int In> struct ScoreOf {
+    using Type = float;
+};
+template <> struct ScoreOf<BF16> {
+    using Type = u16;
+};
+
+__device__ __forceinline__ float score(float x)
+{
+    return x;
+}
+
+__device__ __forceinline__ float score(u16 bf16)
+{
+    return __uint_as_float(u32(bf16) << 16);
+}
+
+// Scores, bounds and lists of all rows; `chosen`: what the parts of rows chose.
+template <Config C> struct Operands {
+    const typename ScoreOf<C.in>::Type *scores;
+    const i32 *start, *end, *list, *chosen;
+    i64 width, stride;
+    i32 k;
+};
+
+// Merges: the candidates are those that parts chose.
+template <Config C, bool Merges> struct Row {
+    using T = typename ScoreOf<C.in>::Type;
+    static constexpr bool kWide = C.pick != BLOCKED && !Merges;
+    static constexpr int kUnit = kWide ? 16 / int(sizeof(T)) : 1; // candidates
+    static constexpr int kAhead = kUnit == 8 ? 2 : 4;             // units in flight
+    static constexpr int kBatch = kUnit * kAhead;
+
+    const T *at;       // the first candidate's first score
+    const i32 *list;   // of this row
+    const i32 *chosen; // of this row's parts, one behind the other
+    i32 len, columns;  // candidates; of blocks, their columns
+    i32 limit;         // positions of listed blocks
+    i32 skew;          // scores from a multiple of 16 bytes to `at`
+
+    __device__ __forceinline__ Row(const Operands<C> &o, i64 row)
+    {
+        const i32 most = C.pick == LISTED_BLOCKS ? 0x7fffffff : i32(o.width);
+        i32 first = 0, last = most;
+
+        if constexpr (C.span == BOTH || C.span == COMPRESSED) {
+            first = min(max(o.start[row], 0), most);
+        }
+        if constexpr (C.span != WHOLE) {
+            last = min(max(o.end[row], first), most);
+        }
+        at = o.scores + row * o.stride + (C.span == BOTH && C.pick != LISTED_BLOCKS ? first : 0);
+        limit = last - first;
+        columns = C.pick == LISTED_BLOCKS ? i32(o.width) : limit;
+        len = C.pick == BLOCKED ? columns / C.block + (columns % C.block > 0 ? 1 : 0) : columns;
+        list = C.pick == LISTED_BLOCKS ? o.list + row * (o.width / C.block) : nullptr;
+        skew = kWide ? i32(u64(at) / sizeof(T) % kUnit) : 0;
+        if constexpr (Merges) {
+            chosen = o.chosen + row * C.parts * o.k;
+            len = C.parts * o.k;
+        }
+    }
+
+    __device__ __forceinline__ i32 units() const
+    {
+        return len > 0 ? (len + skew + kUnit - 1) / kUnit : 0;
+    }
+
+    // Candidate j of a unit; below 0 or at least `len`: none.
+    __device__ __forceinline__ i32 index(i32 unit, i32 j) const
+    {
+        return unit * kUnit - skew + j;
+    }
+
+    // The best of a block. NaN where all of it is.
+    __device__ __forceinline__ float block_score(i32 block) const
+    {
+        constexpr int kPack = 16 / int(sizeof(T));
+        const i32 first = block * C.block, held = min(columns - first, C.block);
+        float best = __uint_as_float(kNan);
+
+        if (C.pin && first + held == columns) { // the last one
+            return __uint_as_float(kInfinity);
+        }
+        if (C.block % kPack == 0 && held == C.block && u64(at) % 16 == 0) {
+#pragma unroll
+            for (int i = 0; i < C.block; i += kPack) {
+                const Pack<T, kPack> in = pack_load<kPack, 16>(at + first + i);
+#pragma unroll
+                for (int j = 0; j < kPack; j++) {
+                    best = fmaxf(best, score(in.v[j]));
+                }
+            }
+        } else {
+#pragma unroll 1
+            for (i32 i = 0; i < held; i++) {
+                best = fmaxf(best, score(at[first + i]));
+            }
+        }
+        return best;
+    }
+
+    __device__ __forceinline__ float score_at(i32 candidate) const
+    {
+        return C.pick == BLOCKED ? block_score(candidate) : score(at[candidate]);
+    }
+
+    // One unit, where not all of a batch are whole.
+    __device__ __forceinline__ u32 read_unit(i32 unit, i32 stop, float *x) const
+    {
+        u32 there = 0;
+
+        if (kWide && unit >= (skew > 0 ? 1 : 0) && unit < min((len + skew) / kUnit, stop)) {
+            const Pack<T, kUnit> in = pack_load<kUnit, 16>(at + index(unit, 0));
+#pragma unroll
+            for (int j = 0; j < kUnit; j++) {
+                x[j] = score(in.v[j]);
+            }
+            return (1u << kUnit) - 1;
+        }
+#pragma unroll
+        for (int j = 0; j < kUnit; j++) { // somewhere within the row, so that nothing branches
+            const i32 wanted = index(unit, j), c = min(max(wanted, 0), len - 1);
+            const i32 candidate = Merges ? chosen[c] : c;
+            there |= unit < stop && wanted == c && candidate >= 0 ? 1u << j : 0;
+            x[j] = score_at(max(candidate, 0));
+        }
+        return there;
+    }
+
+    // Units unit + a * step below `stop`: scores, and bit a * kUnit + j for each candidate there
+    // is.
+    __device__ __forceinline__ u32 read(i32 unit, i32 step, i32 stop, float (&x)[kBatch]) const
+    {
+        u32 there = 0;
+
+        if constexpr (kWide) {
+            const i32 low = skew > 0 ? 1 : 0, high = min((len + skew) / kUnit, stop);
+            if (unit >= low && unit + (kAhead - 1) * step < high) {
+                Pack<T, kUnit> in[kAhead];
+#pragma unroll
+                for (int a = 0; a < kAhead; a++) {
+                    in[a] = pack_load<kUnit, 16>(at + index(unit + a * step, 0));
+                }
+#pragma unroll
+                for (int i = 0; i < kBatch; i++) {
+                    x[i] = score(in[i / kUnit].v[i % kUnit]);
+                }
+                return kept(unit, step, x, 0xffffffffu >> (32 - kBatch));
+            }
+        }
+#pragma unroll
+        for (int a = 0; a < kAhead; a++) {
+            there |= read_unit(unit + a * step, stop, x + a * kUnit) << a * kUnit;
+        }
+        return Merges ? there : kept(unit, step, x, there);
+    }
+
+    // Without those that are dropped, and columns that have no position.
+    __device__ __forceinline__ u32 kept(i32 unit, i32 step, const float (&x)[kBatch],
+                                        u32 there) const
+    {
+        i32 first = 0, block[2];
+
+#pragma unroll
+        for (int i = 0; i < kBatch; i++) {
+            const i32 c = index(unit + i / kUnit * step, i % kUnit);
+            if constexpr (C.pick == LISTED_BLOCKS) {
+                if (i % kUnit == 0) { // a unit lies in two blocks at most
+                    first = max(c, 0) / C.block;
+                    const i32 last = min(c + kUnit - 1, len - 1) / C.block;
+                    block[0] = list[min(first, last)];
+                    block[1] = list[last];
+                }
+                const i32 own = c / C.block == first ? block[0] : block[1];
+                const i64 position = i64(own) * C.block + c % C.block;
+                there &= own >= 0 && position < limit ? ~0u : ~(1u << i);
+            }
+            if constexpr (C.drop != 0) {
+                there &= x[i] > -__uint_as_float(kInfinity) ? ~0u : ~(1u << i);
+            }
+        }
+        return there;
+    }
+
+    // What is written for a candidate.
+    __device__ __forceinline__ i32 written(i32 candidate) const
+    {
+        const i32 c = Merges ? chosen[candidate] : candidate;
+
+        if constexpr (C.pick == LISTED_BLOCKS && (C.parts == 1 || Merges)) {
+            return list[c / C.block] * C.block + c % C.block;
+        }
+        return c;
+    }
+};

@@ -1,0 +1,162 @@
+// rows_select.cuh - the n-th best of a set of candidates, by a histogram of the next 11 bits of
+// those that are still in question, round after round. Candidates are 64 bits of which no two are
+// alike, so that every tie is settled; sums in bins do not depend on the order of additions.
+#pragma once
+#include "device/barrier.cuh"
+#include "device/cluster_words.cuh"
+#include "device/warp.cuh"
+#include "topk/rows_read.cuh"
+
+constexpr int kDigit = 11, kBins = 1 << kDigit;
+
+// What a CTA keeps beside its list of candidates.
+template <Config C> struct Shared {
+    u32 bins[kBins];
+    u32 sums[32];           // of warps
+    u32 bin, above, inside; // what a round found
+    u32 count, share;       // candidates in the list; what other CTAs of the cluster ask for
+};
+
+template <Config C> __device__ __forceinline__ void sync_all()
+{
+    if constexpr (C.cluster > 1) {
+        cluster_sync();
+    } else {
+        __syncthreads();
+    }
+}
+
+// The sum of this lane's and of all below it.
+__device__ __forceinline__ u32 lanes_up_to(u32 x)
+{
+#pragma unroll
+    for (int step = 1; step < 32; step *= 2) {
+        asm volatile("{\n" // the predicate says whether there is such a lane
+                     ".reg .pred below;\n"
+                     ".reg .u32 more;\n"
+                     "shfl.sync.up.b32 more|below, %0, %1, 0, 0xffffffff;\n"
+                     "@below add.u32 %0, %0, more;\n"
+                     "}"
+                     : "+r"(x)
+                     : "r"(step));
+    }
+    return x;
+}
+
+// Sums of all threads before this one, and of all.
+template <Config C> __device__ __forceinline__ u32 sum_before(Shared<C> &s, u32 x, u32 &all)
+{
+    const u32 lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+    const u32 up_to = lanes_up_to(x);
+
+    if (lane == 31) {
+        s.sums[warp] = up_to;
+    }
+    __syncthreads();
+    const u32 warps = lane < C.threads / 32 ? s.sums[lane] : 0;
+    all = lanes_sum(warps);
+    const u32 before = lanes_sum(lane < warp ? warps : 0);
+    __syncthreads();
+    return before + up_to - x;
+}
+
+// What each CTA of the cluster has: of those before this one, and of all.
+template <Config C> __device__ __forceinline__ u32 ranks_before(Shared<C> &s, u32 x, u32 &all)
+{
+    u32 before = 0;
+
+    all = x;
+    if constexpr (C.cluster > 1) {
+        const u32 rank = cluster_rank();
+        if (threadIdx.x == 0) {
+            s.share = x;
+        }
+        cluster_sync();
+        all = 0;
+#pragma unroll 1
+        for (u32 r = 0; r < C.cluster; r++) {
+            const u32 other = cluster_word(&s.share, r);
+            before += r < rank ? other : 0;
+            all += other;
+        }
+        cluster_sync();
+    }
+    return before;
+}
+
+// In which bin, from the highest on, the `want`-th is: sets bin, above and inside. All in the bins.
+template <Config C> __device__ __forceinline__ u32 find_bin(Shared<C> &s, u32 want)
+{
+    constexpr int kOwn = kBins / C.threads;
+    const u32 top = kBins - 1 - threadIdx.x * kOwn;
+    u32 own[kOwn], sum = 0, all = 0;
+
+#pragma unroll
+    for (int i = 0; i < kOwn; i++) {
+        own[i] = C.cluster > 1 ? 0 : s.bins[top - i];
+#pragma unroll 1
+        for (u32 r = 0; C.cluster > 1 && r < C.cluster; r++) {
+            own[i] += cluster_word(&s.bins[top - i], r);
+        }
+        sum += own[i];
+    }
+    u32 above = sum_before<C>(s, sum, all);
+#pragma unroll
+    for (int i = 0; i < kOwn; i++) {
+        if (above < want && want <= above + own[i]) {
+            s.bin = top - i;
+            s.above = above;
+            s.inside = own[i];
+        }
+        above += own[i];
+    }
+    sync_all<C>(); // the bins have been read, the bin is there
+    return all;
+}
+
+// A candidate that begins as `prefix` does is one more in the bin of its bits from `low` on.
+struct Count {
+    u32 *bins;
+    u64 prefix;
+    i32 high, low;
+
+    __device__ __forceinline__ void operator()(u64 c) const
+    {
+        if (c != 0 && (high == 64 || c >> high == prefix)) {
+            atomicAdd(bins + (u32(c >> low) & ((1u << (high - low)) - 1)), 1u);
+        }
+    }
+};
+
+// A bound that `want` or more candidates reach, but `most` at most; 1, which every candidate
+// reaches, where there are fewer than `want`. `set.each(take)` hands over all candidates of a
+// thread.
+template <Config C, typename Set>
+__device__ __forceinline__ u64 select(Shared<C> &s, u32 want, u32 most, const Set &set)
+{
+    u64 prefix = 0;
+    i32 high = 64;
+
+    for (;;) {
+        const i32 low = max(high - kDigit, 0);
+#pragma unroll 1
+        for (u32 i = threadIdx.x; i < kBins; i += C.threads) {
+            s.bins[i] = 0;
+        }
+        __syncthreads();
+        set.each(Count{s.bins, prefix, high, low});
+        sync_all<C>();
+        if (find_bin<C>(s, want) < want) {
+            return 1; // only in the first round
+        }
+        prefix = prefix << (high - low) | s.bin;
+        const u32 inside = s.inside, reach = s.above + inside;
+        if (reach <= most || low == 0) {
+            const u64 bound = prefix << low;
+            return bound > 0 ? bound : 1;
+        }
+        want -= s.above;
+        most -= s.above;
+        high = low;
+    }
+}
