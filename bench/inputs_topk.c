@@ -23,7 +23,7 @@ typedef enum spread {
     SPREAD_ONE_BIN, /* no two differ before the 12th bit */
     SPREAD_BITS,    /* any pattern that is a number */
     SPREAD_TINY,    /* subnormal numbers and zeros of either sign */
-    SPREAD_HUNDRED, /* a hundred ones among zeros (cases.md 6) */
+    SPREAD_HUNDRED, /* a hundred ones among zeros of either sign (cases.md 6) */
     SPREAD_NAN,     /* stretches of NaN, infinities, and numbers between */
     SPREAD_MINUS,   /* mostly -inf */
     SPREAD_FALLING, /* the best come first; of every other row last */
@@ -97,7 +97,7 @@ static float draw(spread s, int64_t row, int64_t c, int64_t width, uint64_t *sta
     case SPREAD_TINY:
         return from_bits((uint32_t)random_next(state) & (row % 2 == 0 ? 0x80000003u : 0x807fffffu));
     case SPREAD_HUNDRED:
-        return random_below(state, (uint64_t)width) < 100 ? 1.0f : 0.0f;
+        return random_below(state, (uint64_t)width) < 100 ? 1.0f : c % 3 == 1 ? -0.0f : 0.0f;
     case SPREAD_NAN:
         return c / 61 % 5 == 3 ? from_bits(0x7fc00000u) : special(state);
     case SPREAD_MINUS:

@@ -9,11 +9,25 @@
 #include "topk/rows_select.cuh"
 #include "topk/rows_write.cuh"
 
+// A bit where a score is large enough. Two instructions; the compiler makes three.
+__device__ __forceinline__ void mark(u32 &hits, float x, float least, u32 bit)
+{
+    asm("{\n"
+        ".reg .pred enough;\n"
+        "setp.ge.f32 enough, %1, %2;\n"
+        "@enough or.b32 %0, %0, %3;\n"
+        "}"
+        : "+r"(hits)
+        : "f"(x), "f"(least), "r"(bit));
+}
+
 // The part of a row that a CTA walks, and its list.
 template <Config C, bool Merges> struct Work {
     using R = Row<C, Merges>;
     static constexpr int kCluster = Merges ? 1 : C.cluster;
-    static constexpr int kSample = C.threads * R::kBatch; // candidates
+    static constexpr int kSampled = 2;                              // units of a thread
+    static constexpr int kSample = C.threads * kSampled * R::kUnit; // candidates
+    static constexpr u32 kFew = 4;                                  // hits of a lane
     static_assert(C.threads % 32 == 0 && C.threads >= 128 && C.threads <= 1024, "threads: warps");
     static_assert(is_pow2(C.list) && C.list >= C.threads, "list: a power of two");
     static_assert(C.cluster == 1 || C.parts == 1, "parts: of rows that no cluster shares");
@@ -31,27 +45,26 @@ template <Config C, bool Merges> struct Work {
         return first + units;
     }
 
-    __device__ __forceinline__ u64 candidate(i32 u, const float (&x)[R::kBatch], u32 there, int i,
-                                             i32 step = C.threads) const
+    __device__ __forceinline__ u64 candidate(i32 unit, float x, u32 there, int i) const
     {
-        const i32 index = row.index(u + i / R::kUnit * step, i % R::kUnit);
-        return there >> i & 1 ? candidate_of(order_key(x[i]), index) : 0;
+        const i32 index = row.index(unit, i % R::kUnit);
+        return there >> i & 1 ? candidate_of(order_key(x), index) : 0;
     }
 
-    // What select goes through: batches of a thread, units of a batch `apart`; the list.
+    // What select goes through: some or all units of the part; the list.
     struct Walked {
         const Work &w;
-        i32 from, stop, step, apart;
+        i32 from, stop, step;
 
         template <typename Take> __device__ __forceinline__ void each(Take take) const
         {
 #pragma unroll 1
             for (i32 u = from; u < stop; u += step) {
-                float x[R::kBatch];
-                const u32 there = w.row.read(u, apart, w.stop(), x);
+                float x[R::kUnit];
+                const u32 there = w.row.template read<1>(u, 0, w.stop(), x);
 #pragma unroll
-                for (int i = 0; i < R::kBatch; i++) {
-                    take(w.candidate(u, x, there, i, apart));
+                for (int i = 0; i < R::kUnit; i++) {
+                    take(w.candidate(u, x[i], there, i));
                 }
             }
         }
@@ -69,18 +82,16 @@ template <Config C, bool Merges> struct Work {
         }
     };
 
-    // A bound from a sample of the row, a batch of each thread spread over the part, that is rarely
-    // out of place. Exact: one that k or more of the row reach, but no more than the list has room
-    // for.
+    // A bound from a sample of the row, spread over the part, that is rarely out of place. Exact:
+    // one that k or more of the row reach, but no more than the list has room for.
     __device__ __forceinline__ u64 bound(bool exact)
     {
-        const i32 apart = each / R::kAhead, thread = i32(threadIdx.x);
+        const i32 apart = max(each / kSampled, 1), thread = i32(threadIdx.x);
         const i32 sampled = first + i32(i64(apart) * thread / C.threads);
         const i64 enough = min((k + C.list) / 2, 2 * k + 512); // candidates of the row
         const u32 want = u32(max(enough * kSample / (i64(max(each, 1)) * R::kUnit), 1ll));
-        const Walked walked =
-            exact ? Walked{*this, first + thread, stop(), R::kAhead * C.threads, C.threads}
-                  : Walked{*this, sampled, sampled + 1, 1, apart};
+        const Walked walked = exact ? Walked{*this, first + thread, stop(), C.threads}
+                                    : Walked{*this, sampled, sampled + kSampled * apart, apart};
 
         return select<C>(s, exact ? k : want, exact ? C.list : want + want / 4, walked);
     }
@@ -101,16 +112,17 @@ template <Config C, bool Merges> struct Work {
              u += R::kAhead * C.threads) { // a warp's lanes go together
             float x[R::kBatch];
             u32 hits = 0;
-            const u32 there = row.read(u, C.threads, stop(), x);
+            const u32 there = row.template read<R::kAhead>(u, C.threads, stop(), x);
             if (exact) {
 #pragma unroll
                 for (int i = 0; i < R::kBatch; i++) {
-                    hits |= candidate(u, x, there, i) >= bound ? 1u << i : 0;
+                    const i32 unit = u + i / R::kUnit * C.threads;
+                    hits |= candidate(unit, x[i], there, i) >= bound ? 1u << i : 0;
                 }
             } else {
 #pragma unroll
                 for (int i = 0; i < R::kBatch; i++) {
-                    hits |= x[i] >= least ? 1u << i : 0;
+                    mark(hits, x[i], least, 1u << i);
                 }
                 hits &= there;
             }
@@ -145,6 +157,16 @@ template <Config C, bool Merges> struct Work {
             return;
         }
         raw += at + up_to - own;
+        if (!__any_sync(0xffffffffu, own > kFew)) { // read anew what is close at hand
+#pragma unroll 1
+            for (; hits != 0; hits &= hits - 1) {
+                const i32 i = __ffs(i32(hits)) - 1;
+                const i32 index = row.index(u + i / R::kUnit * C.threads, i % R::kUnit);
+                const float again = row.score_of(index);
+                *raw++ = make_uint2(u32(index), __float_as_uint(again));
+            }
+            return;
+        }
 #pragma unroll
         for (int i = 0; i < R::kBatch; i++) {
             if ((hits & 1u << i) != 0) {
@@ -215,7 +237,7 @@ __device__ __forceinline__ void choose(const Operands<C> &o, i32 *out, i64 at, i
 }
 
 template <Config C>
-__global__ void __launch_bounds__(C.threads)
+__global__ void __launch_bounds__(C.threads, 1024 / C.threads)
     topk_rows(const typename ScoreOf<C.in>::Type *__restrict__ scores,
               const i32 *__restrict__ start, const i32 *__restrict__ end,
               const i32 *__restrict__ list, i32 *__restrict__ index, i64 width, i64 stride, i32 k)
@@ -227,7 +249,7 @@ __global__ void __launch_bounds__(C.threads)
 }
 
 template <Config C>
-__global__ void __launch_bounds__(C.threads)
+__global__ void __launch_bounds__(C.threads, 1024 / C.threads)
     topk_parts(const typename ScoreOf<C.in>::Type *__restrict__ scores,
                const i32 *__restrict__ start, const i32 *__restrict__ end,
                const i32 *__restrict__ list, i32 *__restrict__ chosen, i64 width, i64 stride, i32 k)
@@ -239,7 +261,7 @@ __global__ void __launch_bounds__(C.threads)
 }
 
 template <Config C>
-__global__ void __launch_bounds__(C.threads)
+__global__ void __launch_bounds__(C.threads, 1024 / C.threads)
     topk_merge(const typename ScoreOf<C.in>::Type *__restrict__ scores,
                const i32 *__restrict__ start, const i32 *__restrict__ end,
                const i32 *__restrict__ list, const i32 *__restrict__ chosen,

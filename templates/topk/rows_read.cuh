@@ -133,6 +133,12 @@ template <Config C, bool Merges> struct Row {
         return C.pick == BLOCKED ? block_score(candidate) : score(at[candidate]);
     }
 
+    // The same of a candidate, which parts may have chosen.
+    __device__ __forceinline__ float score_of(i32 candidate) const
+    {
+        return score_at(Merges ? chosen[candidate] : candidate);
+    }
+
     // One unit, where not all of a batch are whole.
     __device__ __forceinline__ u32 read_unit(i32 unit, i32 stop, float *x) const
     {
@@ -158,40 +164,43 @@ template <Config C, bool Merges> struct Row {
 
     // Units unit + a * step below `stop`: scores, and bit a * kUnit + j for each candidate there
     // is.
-    __device__ __forceinline__ u32 read(i32 unit, i32 step, i32 stop, float (&x)[kBatch]) const
+    template <int Ahead>
+    __device__ __forceinline__ u32 read(i32 unit, i32 step, i32 stop,
+                                        float (&x)[Ahead * kUnit]) const
     {
         u32 there = 0;
 
-        if constexpr (kWide) {
+        if constexpr (kWide && Ahead > 1) {
             const i32 low = skew > 0 ? 1 : 0, high = min((len + skew) / kUnit, stop);
-            if (unit >= low && unit + (kAhead - 1) * step < high) {
-                Pack<T, kUnit> in[kAhead];
+            if (unit >= low && unit + (Ahead - 1) * step < high) {
+                Pack<T, kUnit> in[Ahead];
 #pragma unroll
-                for (int a = 0; a < kAhead; a++) {
+                for (int a = 0; a < Ahead; a++) {
                     in[a] = pack_load<kUnit, 16>(at + index(unit + a * step, 0));
                 }
 #pragma unroll
-                for (int i = 0; i < kBatch; i++) {
+                for (int i = 0; i < Ahead * kUnit; i++) {
                     x[i] = score(in[i / kUnit].v[i % kUnit]);
                 }
-                return kept(unit, step, x, 0xffffffffu >> (32 - kBatch));
+                return kept<Ahead>(unit, step, x, 0xffffffffu >> (32 - Ahead * kUnit));
             }
         }
 #pragma unroll
-        for (int a = 0; a < kAhead; a++) {
+        for (int a = 0; a < Ahead; a++) {
             there |= read_unit(unit + a * step, stop, x + a * kUnit) << a * kUnit;
         }
-        return Merges ? there : kept(unit, step, x, there);
+        return Merges ? there : kept<Ahead>(unit, step, x, there);
     }
 
     // Without those that are dropped, and columns that have no position.
-    __device__ __forceinline__ u32 kept(i32 unit, i32 step, const float (&x)[kBatch],
+    template <int Ahead>
+    __device__ __forceinline__ u32 kept(i32 unit, i32 step, const float (&x)[Ahead * kUnit],
                                         u32 there) const
     {
         i32 first = 0, block[2];
 
 #pragma unroll
-        for (int i = 0; i < kBatch; i++) {
+        for (int i = 0; i < Ahead * kUnit; i++) {
             const i32 c = index(unit + i / kUnit * step, i % kUnit);
             if constexpr (C.pick == LISTED_BLOCKS) {
                 if (i % kUnit == 0) { // a unit lies in two blocks at most

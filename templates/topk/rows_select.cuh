@@ -143,7 +143,7 @@ __device__ __forceinline__ u64 select(Shared<C> &s, u32 want, u32 most, const Se
         for (u32 i = threadIdx.x; i < kBins; i += C.threads) {
             s.bins[i] = 0;
         }
-        __syncthreads();
+        __syncthreads(); // the bins are clear
         set.each(Count{s.bins, prefix, high, low});
         sync_all<C>();
         if (find_bin<C>(s, want) < want) {

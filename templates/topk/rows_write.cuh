@@ -116,7 +116,7 @@ template <Config C, bool Merges> struct Chosen {
         for (u32 run = 2; run <= size; run *= 2) {
 #pragma unroll 1
             for (u32 step = run / 2; step > 0; step /= 2) {
-                __syncthreads();
+                __syncthreads(); // each step has its pairs
 #pragma unroll 1
                 for (u32 i = threadIdx.x; i < size / 2; i += C.threads) {
                     const u32 low = i / step * step * 2 + i % step, high = low + step;

@@ -100,13 +100,13 @@ static const pairs_axis sums[] = {
 };
 /* Rows that a list holds, that one walk needs, and that CTAs share. */
 static const pairs_axis best[] = {
-    {"rows", {"1", "9"}, false},
-    {"width", {"1", "250", "4100", "17000"}, false},
-    {"k", {"1", "64", "705"}, false},
+    {"rows", {"1", "9"}, true},
+    {"width", {"250", "4100", "17000"}, false},
+    {"k", {"1", "705"}, false},
     {"in", {"f32", "bf16"}, false},
     {"span", {"whole", "ends", "both", "compressed"}, true},
     {"pick", {"every", "blocked", "listed"}, false},
-    {"block", {"1", "8", "16"}, false},
+    {"block", {"1", "8"}, false},
     {"pin", {"0", "1"}, true},
     {"drop", {"0", "1"}, true},
     {"sort", {"by_index", "by_score"}, false},

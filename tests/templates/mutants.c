@@ -56,20 +56,6 @@
 #define SUM_TILE    "vec=4 threads=64 tokens_cta=1 repeat=1 batch=2"
 #define SUM_BF16    "moe_combine:tokens=13,n=40,topk=6"
 #define SUM_F32     "moe_combine:tokens=13,n=40,topk=6,in=f32,out=f32"
-#define TOPK        "topk/rows"
-#define TOPK_CU     "topk/rows.cu"
-#define TOPK_READ   "topk/rows_read.cuh"
-#define TOPK_SELECT "topk/rows_select.cuh"
-#define TOPK_WRITE  "topk/rows_write.cuh"
-#define ORDER_CUH   "device/order_key.cuh"
-#define TOPK_TILE   "threads=256 list=2048 cluster=1 parts=1"
-#define TOPK_ENDS   "topk:rows=24,width=2100,k=40"
-#define TOPK_SCORE  "topk:rows=24,width=2100,k=45,sort=by_score"
-#define TOPK_BOTH   "topk:rows=24,width=1100,k=40,span=both,in=bf16"
-#define TOPK_LONG   "topk:rows=24,width=17000,k=400"
-#define TOPK_COMB   "topk:rows=12,width=16384,k=400,span=whole"
-#define TOPK_BLOCKS "topk:rows=24,width=3001,k=40,pick=blocked,block=8,pin=1,drop=1"
-#define TOPK_LISTED "topk:rows=24,width=2048,k=40,pick=listed,block=8"
 #define KV          "kv_quant/tokens"
 #define KV_CU       "kv_quant/tokens.cu"
 #define KV_PAGE     "device/kv_page.cuh"
@@ -291,69 +277,6 @@ const mutant mutants[] = {
      "threads=128 items=4 least_ctas=1", "a count read too early"},
     {"lost entries not counted", SORT, SORT_CU, "lost += all - held;", "", SORT_TIGHT, SORT_TILE,
      "silent"},
-    {"ties to the highest index", TOPK, ORDER_CUH, "u64(key) << 32 | ~u32(index)",
-     "u64(key) << 32 | u32(index)", TOPK_ENDS, TOPK_TILE,
-     "of equal scores another one on every machine"},
-    {"-0 below +0", TOPK, ORDER_CUH, "__fadd_rn(x, 0.0f)", "x", TOPK_ENDS, TOPK_TILE,
-     "zeros that are equal are told apart"},
-    {"NaN above infinity", TOPK, ORDER_CUH, "return x == x ? key : 0;", "return key;", TOPK_ENDS,
-     TOPK_TILE, "a NaN is chosen first"},
-    {"negative scores in reverse", TOPK, ORDER_CUH, "u32(i32(bits) >> 31) | 0x80000000u",
-     "0x80000000u", TOPK_ENDS, TOPK_TILE, "the bits of negative numbers fall"},
-    {"what the list has no room for is dropped", TOPK, TOPK_CU,
-     "if (lost > 0 || (total < k && from > 1)) {", "if (total < k && from > 1) {", TOPK_LONG,
-     TOPK_TILE, "a bin that overflows its buffer (cases.md 6)"},
-    {"a bound that too few reach is kept", TOPK, TOPK_CU,
-     "if (lost > 0 || (total < k && from > 1)) {", "if (lost > 0) {", TOPK_COMB, TOPK_TILE,
-     "fewer than k, though there are more"},
-    {"ties at an exact bound all kept", TOPK, TOPK_CU, "held = collect(bound(), true);",
-     "held = collect(bound(), false);", TOPK_LONG, TOPK_TILE,
-     "more than the list has room for, again"},
-    {"length -1 as it is", TOPK, TOPK_READ, "min(max(o.end[row], first), most)",
-     "i32(min(u32(o.end[row]), u32(most)))", TOPK_ENDS, TOPK_TILE,
-     "-1 read as 4294967295 (cases.md 7)"},
-    {"an end past the row", TOPK, TOPK_READ, "last = min(max(o.end[row], first), most);",
-     "last = max(o.end[row], first);", TOPK_ENDS, TOPK_TILE, "the next row's scores"},
-    {"indices from the first column of all", TOPK, TOPK_READ,
-     "(C.span == BOTH && C.pick != LISTED_BLOCKS ? first : 0)", "0", TOPK_BOTH, TOPK_TILE,
-     "a range that begins elsewhere"},
-    {"the rest not written", TOPK, TOPK_WRITE, "out[i] = -1;", "", TOPK_ENDS, TOPK_TILE,
-     "indices of the step before"},
-    {"a short row's rest not written", TOPK, TOPK_CU, "i < row.len ? row.written(i) : -1",
-     "row.written(i)", TOPK_ENDS, TOPK_TILE, "positions that are not there"},
-    {"warps before left out", TOPK, TOPK_SELECT, "return before + up_to - x;", "return up_to - x;",
-     TOPK_ENDS, TOPK_TILE, "indices over one another"},
-    {"the bin after the right one", TOPK, TOPK_SELECT, "above < want && want <= above + own[i]",
-     "above <= want && want < above + own[i]", TOPK_ENDS, TOPK_TILE, "one too many or too few"},
-    {"what lies above is counted again", TOPK, TOPK_SELECT, "want -= s.above;", "", TOPK_ENDS,
-     TOPK_TILE, "the rank within a bin"},
-    {"a histogram of all candidates", TOPK, TOPK_SELECT,
-     "c != 0 && (high == 64 || c >> high == prefix)", "c != 0", TOPK_ENDS, TOPK_TILE,
-     "those that were decided are counted again"},
-    {"bins not cleared", TOPK, TOPK_SELECT, "s.bins[i] = 0;", "s.bins[i] *= high == 64 ? 0 : 1;",
-     TOPK_ENDS, TOPK_TILE, "the round before is still in them"},
-    {"a candidate without its neighbour's barrier", TOPK, TOPK_SELECT,
-     "        __syncthreads();\n        set.each", "        set.each", TOPK_ENDS, TOPK_TILE,
-     "bins counted in before they are clear"},
-    {"the last block not pinned", TOPK, TOPK_READ, "if (C.pin && first + held == columns) {",
-     "if (false) {", TOPK_BLOCKS, TOPK_TILE, "the newest keys are lost (kernels.md 9.25)"},
-    {"a block's last score left out", TOPK, TOPK_READ, "for (i32 i = 0; i < held; i++) {",
-     "for (i32 i = 0; i < held - 1; i++) {", TOPK_BLOCKS, TOPK_TILE, "a short block"},
-    {"blocks that nobody can reach", TOPK, TOPK_READ, "x[i] > -__uint_as_float(kInfinity) ? ~0u",
-     "true ? ~0u", TOPK_BLOCKS, TOPK_TILE, "-inf is chosen"},
-    {"columns for positions", TOPK, TOPK_READ, "return list[c / C.block] * C.block + c % C.block;",
-     "return c;", TOPK_LISTED, TOPK_TILE, "a list that is not looked at"},
-    {"positions past the row's end", TOPK, TOPK_READ, "block >= 0 && position < limit",
-     "block >= 0", TOPK_LISTED, TOPK_TILE, "keys that do not exist yet"},
-    {"no block taken for one", TOPK, TOPK_READ, "block >= 0 && position < limit",
-     "position < limit", TOPK_LISTED, TOPK_TILE, "-1 as a block"},
-    {"half a sort", TOPK, TOPK_WRITE, "run <= size; run *= 2", "run < size; run *= 2", TOPK_SCORE,
-     TOPK_TILE, "two runs that were not merged"},
-    {"a sort that does not wait", TOPK, TOPK_WRITE,
-     "                __syncthreads();\n                for (u32 i", "                for (u32 i",
-     TOPK_SCORE, TOPK_TILE, "a pair exchanged before its neighbours were"},
-    {"what is sorted not filled up", TOPK, TOPK_WRITE, "chosen[i] = 0;", "chosen[i] = ~0ull;",
-     TOPK_SCORE, TOPK_TILE, "the rest of a power of two comes first"},
     {"products rounded before they are added", SUM, SUM_CU,
      "__fmaf_rn(by, in[b][t].at(i), sum[t][i])",
      "__fadd_rn(__fmul_rn(by, in[b][t].at(i)), sum[t][i])", SUM_F32, SUM_TILE,
