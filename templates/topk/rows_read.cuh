@@ -43,6 +43,25 @@ __device__ __forceinline__ float score(u16 bf16)
     return __uint_as_float(u32(bf16) << 16);
 }
 
+// 16 bytes of scores.
+template <typename T> struct Scores {
+    Pack<u32, 4> word;
+
+    __device__ __forceinline__ explicit Scores(const T *from)
+        : word(pack_load<4, 16>(reinterpret_cast<const u32 *>(from)))
+    {
+    }
+
+    __device__ __forceinline__ float at(int i) const
+    {
+        if constexpr (sizeof(T) == 4) {
+            return __uint_as_float(word.v[i]);
+        } else { // the lower half first
+            return __uint_as_float(i % 2 == 0 ? word.v[i / 2] << 16 : word.v[i / 2] & 0xffff0000u);
+        }
+    }
+};
+
 // Scores, bounds and lists of all rows; `chosen`: what the parts of rows chose.
 template <Config C> struct Operands {
     const typename ScoreOf<C.in>::Type *scores;
@@ -113,10 +132,10 @@ template <Config C, bool Merges> struct Row {
         if (C.block % kPack == 0 && held == C.block && u64(at) % 16 == 0) {
 #pragma unroll
             for (int i = 0; i < C.block; i += kPack) {
-                const Pack<T, kPack> in = pack_load<kPack, 16>(at + first + i);
+                const Scores<T> in(at + first + i);
 #pragma unroll
                 for (int j = 0; j < kPack; j++) {
-                    best = fmaxf(best, score(in.v[j]));
+                    best = fmaxf(best, in.at(j));
                 }
             }
         } else {
@@ -145,10 +164,10 @@ template <Config C, bool Merges> struct Row {
         u32 there = 0;
 
         if (kWide && unit >= (skew > 0 ? 1 : 0) && unit < min((len + skew) / kUnit, stop)) {
-            const Pack<T, kUnit> in = pack_load<kUnit, 16>(at + index(unit, 0));
+            const Scores<T> in(at + index(unit, 0));
 #pragma unroll
             for (int j = 0; j < kUnit; j++) {
-                x[j] = score(in.v[j]);
+                x[j] = in.at(j);
             }
             return (1u << kUnit) - 1;
         }
@@ -173,14 +192,13 @@ template <Config C, bool Merges> struct Row {
         if constexpr (kWide && Ahead > 1) {
             const i32 low = skew > 0 ? 1 : 0, high = min((len + skew) / kUnit, stop);
             if (unit >= low && unit + (Ahead - 1) * step < high) {
-                Pack<T, kUnit> in[Ahead];
 #pragma unroll
                 for (int a = 0; a < Ahead; a++) {
-                    in[a] = pack_load<kUnit, 16>(at + index(unit + a * step, 0));
-                }
+                    const Scores<T> in(at + index(unit + a * step, 0));
 #pragma unroll
-                for (int i = 0; i < Ahead * kUnit; i++) {
-                    x[i] = score(in[i / kUnit].v[i % kUnit]);
+                    for (int j = 0; j < kUnit; j++) {
+                        x[a * kUnit + j] = in.at(j);
+                    }
                 }
                 return kept<Ahead>(unit, step, x, 0xffffffffu >> (32 - Ahead * kUnit));
             }

@@ -16,6 +16,8 @@ hone_test(bench estimate LABELS unit release-only LINK hone_bench hone_models ho
 foreach(suite kv_roof quant_roof)
   hone_test(bench ${suite} LABELS unit release-only LINK hone_bench hone_models hone_core SOURCES bench/prove_fixture.c TIMEOUT 600)
 endforeach()
+hone_test(bench topk_roof LABELS slow LINK hone_bench hone_models hone_core SOURCES bench/prove_fixture.c TIMEOUT 3600)
+add_dependencies(test_bench_topk_roof hone_emu hone-worker)
 hone_test(bench sass LINK hone_bench SOURCES bench/cubin.c runtime/jit_fixture.c)
 hone_test(bench sass_damage LINK hone_bench SOURCES bench/cubin.c)
 hone_test(bench corner LABELS unit release-only LINK hone_bench hone_core SOURCES bench/prove_fixture.c bench/corner.c TIMEOUT 900)
