@@ -95,6 +95,66 @@ __device__ __forceinline__ void clean_rows(Out *logits, i64 stride, const Range 
     }
 }
 
+// A CTA's queries with their weights and scales, of which `rows` heads exist from `head` on.
+template <Config C>
+__device__ __forceinline__ void load_queries(u8 *shared, const u8 *q, const u32 *q_scale,
+                                             const float *weights, i64 head, i32 rows)
+{
+    using S = Shape<C>;
+    const u32 base = shared_address(shared);
+    const typename S::CopyQueries copy = {q + head * S::kBytes, S::kBytes, rows, S::kBytes};
+    copy.load(base, 0);
+    copy_numbers<S::kThreads>(base + S::kColumns * S::kRow, weights + head, S::kColumns, rows);
+    if constexpr (C.e2m1) {
+        expand_scales<C.dims, S::kThreads>(reinterpret_cast<float *>(shared + S::kScales),
+                                           q_scale + head, S::kColumns, rows);
+    }
+}
+
+// Every token's scores of a tile's keys, the first of which is `first`, by this warp; `stage`:
+// where the tile lies. logits: of the first token.
+template <Config C, typename Out>
+__device__ __forceinline__ void score_tile(const u8 *shared, i32 stage, i32 first, Out *logits,
+                                           i64 stride)
+{
+    using S = Shape<C>;
+    constexpr int kHigh = C.warp_keys / 16;
+    const u32 base = shared_address(shared);
+    const float *const weight = reinterpret_cast<const float *>(shared + S::kColumns * S::kRow);
+    const float *const scales = reinterpret_cast<const float *>(shared + S::kScales);
+    const Range *const own = reinterpret_cast<const Range *>(shared + S::kBounds);
+    const i32 warp_first = i32(threadIdx.x) / 32 * C.warp_keys, mine = warp_first + own_key();
+    const i32 key = first + mine;
+    const void *const of_keys = shared + stage + C.keys * S::kRow;
+    const bool stores = threadIdx.x % 4 < 2 * kHigh;
+    Held<C> held;
+    float scale = kNibblesScale;
+    if constexpr (C.e2m1) {
+        held.load(base + stage + warp_first * S::kRow,
+                  static_cast<const u32 *>(of_keys) + warp_first);
+    } else {
+        held.load(base + stage + warp_first * S::kRow);
+        scale = stores ? static_cast<const float *>(of_keys)[mine] : 0.0f;
+    }
+#pragma unroll 1
+    for (int t = 0; t < C.tokens; t++) {
+        float sum[2 * kHigh];
+        const u32 query = base + t * C.heads * S::kRow;
+        if constexpr (C.e2m1) {
+            score_nibbles<C.heads, S::kColumns>(sum, held, query, weight + t * C.heads,
+                                                scales + t * C.heads);
+        } else {
+            score_keys<C.heads>(sum, held, query, weight + t * C.heads);
+        }
+        const float x = own_sum<kHigh>(sum) * scale;
+        const Range r = own[t];
+        if (stores && key >= r.from && key < r.to) {
+            const i32 column = C.compressed ? key - r.from : key;
+            store_logit(logits + t * stride + column, x);
+        }
+    }
+}
+
 template <Config C>
 __global__ void __launch_bounds__(Shape<C>::kThreads, C.residency)
     mqa_logits_mma_sync(const u8 *__restrict__ q, const u32 *__restrict__ q_scale,
@@ -107,9 +167,7 @@ __global__ void __launch_bounds__(Shape<C>::kThreads, C.residency)
     using Out = typename ElementOf<C.out_f32 ? F32 : BF16>::Type;
     extern __shared__ __align__(128) u8 shared[];
     Out *const logits = static_cast<Out *>(to);
-    const u32 base = shared_address(shared), weight_base = base + S::kColumns * S::kRow;
-    const float *const weight = reinterpret_cast<const float *>(shared + S::kColumns * S::kRow);
-    float *const scales = reinterpret_cast<float *>(shared + S::kScales);
+    const u32 ring = shared_address(shared) + S::kRing;
     Range *const own = reinterpret_cast<Range *>(shared + S::kBounds);
     const i32 blocks = ceil_div(tokens, C.tokens);
     const i32 first = i32(blockIdx.x) % blocks * C.tokens;
@@ -121,18 +179,11 @@ __global__ void __launch_bounds__(Shape<C>::kThreads, C.residency)
     const i32 past = min(all.to, chunk + C.chunk);
     const i32 tiles = past > from ? (past - from - 1) / C.keys + 1 : 0;
     if (tiles > 0) {
-        const typename S::CopyQueries copy = {q + i64(first) * C.heads * S::kBytes, S::kBytes, rows,
-                                              S::kBytes};
-        copy.load(base, 0);
-        copy_numbers<S::kThreads>(weight_base, weights + i64(first) * C.heads, S::kColumns, rows);
-        if constexpr (C.e2m1) {
-            expand_scales<C.dims, S::kThreads>(scales, q_scale + i64(first) * C.heads, S::kColumns,
-                                               rows);
-        }
+        load_queries<C>(shared, q, q_scale, weights, i64(first) * C.heads, rows);
     }
     const auto load = [&](i32 tile) {
         if (tile < tiles) {
-            const u32 stage = base + S::kRing + tile % C.stages * S::kStage;
+            const u32 stage = ring + tile % C.stages * S::kStage;
             const i32 at = from + tile * C.keys;
             const typename S::CopyKeys copy = {k + i64(at) * S::kBytes, S::kBytes, keys - at,
                                                S::kBytes};
@@ -148,41 +199,11 @@ __global__ void __launch_bounds__(Shape<C>::kThreads, C.residency)
     if constexpr (C.clean) {
         clean_rows<C>(logits, stride, own, first, tokens, chunk, min(width, chunk + C.chunk));
     }
-    constexpr int kHigh = C.warp_keys / 16;
-    const i32 warp_first = i32(threadIdx.x) / 32 * C.warp_keys, mine = warp_first + own_key();
     for (i32 tile = 0; tile < tiles; tile++) {
         async_wait<C.stages - 2>();
         __syncthreads(); // this tile is in place, and all warps are done with the one before
         load(tile + C.stages - 1);
-        const i32 stage = S::kRing + tile % C.stages * S::kStage;
-        const i32 key = from + tile * C.keys + mine;
-        const void *const of_keys = shared + stage + C.keys * S::kRow;
-        const bool stores = threadIdx.x % 4 < 2 * kHigh;
-        Held<C> held;
-        float scale = kNibblesScale;
-        if constexpr (C.e2m1) {
-            held.load(base + stage + warp_first * S::kRow,
-                      static_cast<const u32 *>(of_keys) + warp_first);
-        } else {
-            held.load(base + stage + warp_first * S::kRow);
-            scale = stores ? static_cast<const float *>(of_keys)[mine] : 0.0f;
-        }
-#pragma unroll 1
-        for (int t = 0; t < C.tokens; t++) {
-            float sum[2 * kHigh];
-            const u32 query = base + t * C.heads * S::kRow;
-            if constexpr (C.e2m1) {
-                score_nibbles<C.heads, S::kColumns>(sum, held, query, weight + t * C.heads,
-                                                    scales + t * C.heads);
-            } else {
-                score_keys<C.heads>(sum, held, query, weight + t * C.heads);
-            }
-            const float x = own_sum<kHigh>(sum) * scale;
-            const Range r = own[t];
-            if (stores && key >= r.from && key < r.to) {
-                const i32 column = C.compressed ? key - r.from : key;
-                store_logit(logits + (first + t) * stride + column, x);
-            }
-        }
+        score_tile<C>(shared, S::kRing + tile % C.stages * S::kStage, from + tile * C.keys,
+                      logits + first * stride, stride);
     }
 }
