@@ -1,7 +1,7 @@
 /* requantise_block.h - a block of new scales, in fold_lanes.h's text: find the largest magnitude,
  * choose the scale, then 32 codes at a time. What they cost is added lane by lane, in the same
  * order whatever the instruction set. */
-#include "convert/requantise_lanes.h"
+#include "convert/requantise_shift.h"
 #include "convert/warm.h"
 #include "core/integer.h"
 

@@ -123,6 +123,32 @@ template <int N> __device__ __forceinline__ void join_maxima(u32 (&pair)[N])
     }
 }
 
+// One half of a pair, twice.
+__device__ __forceinline__ u32 half_of(u32 pair, int half)
+{
+    return half == 0 ? half_twice<0>(pair) : half_twice<1>(pair);
+}
+
+// bf16 of the scales of two tiles, powers of two, and of their inverses.
+struct PowerPair {
+    u32 scale, inverse;
+};
+
+// Tiles are encoded two at a time: prepare(m) makes what those of register m need, and
+// encode(r, h, two) piece r of it, in half h.
+template <int Pieces, typename Prepare, typename Encode>
+__device__ __forceinline__ void encode_pieces(const Prepare &prepare, const Encode &encode)
+{
+#pragma unroll
+    for (int m = 0; m < (Pieces + 1) / 2; m++) {
+        const auto two = prepare(m);
+#pragma unroll
+        for (int h = 0; h < 2 && 2 * m + h < Pieces; h++) {
+            encode(2 * m + h, h, two);
+        }
+    }
+}
+
 // What a piece became in `Words` words, gathered in the first of each run of lanes that makes 16
 // bytes. The whole warp takes part.
 template <int Words> struct Run {
@@ -138,6 +164,19 @@ template <int Words> struct Run {
         for (int w = 0; w < 4; w++) {
             word[w] = w < Words ? own[w % Words]
                                 : __shfl_xor_sync(0xffffffffu, own[w % Words], w / Words);
+        }
+    }
+};
+
+// Of all pieces of a lane.
+template <int Words, int Pieces> struct Runs {
+    Run<Words> run[Pieces];
+
+    __device__ __forceinline__ explicit Runs(const u32 (&own)[Pieces][Words])
+    {
+#pragma unroll
+        for (int r = 0; r < Pieces; r++) {
+            run[r] = Run<Words>(own[r]);
         }
     }
 };

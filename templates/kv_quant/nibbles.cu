@@ -48,12 +48,11 @@ template <Config C> struct Work {
 // The power of two from amax / 6 on: 6 is 1.5 * 2^2, so that a mantissa up to 0.5 stays in its
 // binade. The floors of amax are 1e-4, or 6 * 2^-126. Of two tiles at once: bf16 of the amaxima
 // become bf16 of the scales and of their inverses.
-template <int Rule> __device__ __forceinline__ void pow2_scales(u32 amax, u32 &scale, u32 &inverse)
+template <int Rule> __device__ __forceinline__ PowerPair pow2_scales(u32 amax)
 {
     constexpr u32 kFloor = Rule == POW2_AMAX ? 0x38d138d1u : 0x01c001c0u;
     const u32 above = (larger_pair<bf16>(amax, kFloor) + 0x003f003fu) & 0xff80ff80u; // four times
-    scale = above - 0x01000100u;
-    inverse = 0x80008000u - above;
+    return {above - 0x01000100u, 0x80008000u - above};
 }
 
 template <Config C>
@@ -61,25 +60,19 @@ __device__ __forceinline__ void encode_pow2(const typename Work<C>::Part &in,
                                             const u32 (&maxima)[Work<C>::kMaxima],
                                             typename Work<C>::Made &out)
 {
-#pragma unroll
-    for (int m = 0; m < Work<C>::kMaxima; m++) {
-        u32 scale, inverse;
-        pow2_scales<C.rule>(maxima[m], scale, inverse);
-        const u32 two = inverse + 0x00800080u;
-#pragma unroll
-        for (int h = 0; h < 2 && 2 * m + h < C.pieces; h++) {
-            const int r = 2 * m + h;
-            const u32 by_two = h == 0 ? half_twice<0>(two) : half_twice<1>(two);
-            const u32 by_one = h == 0 ? half_twice<0>(inverse) : half_twice<1>(inverse);
+    encode_pieces<C.pieces>(
+        [&](int m) { return pow2_scales<C.rule>(maxima[m]); },
+        [&](int r, int h, const PowerPair &two) {
+            const u32 by_two = half_of(two.inverse + 0x00800080u, h);
+            const u32 by_one = half_of(two.inverse, h);
             u32 pair[4];
 #pragma unroll
             for (int i = 0; i < 4; i++) {
                 pair[i] = e2m1_pair<BrainPairs>(in.pair[r][i] & kMagnitudes, by_two, by_one);
             }
             out.code[r][0] = e2m1x8_join(pair, in.pair[r]);
-            out.scale[r] = (h == 0 ? scale << 16 : scale) >> 23;
-        }
-    }
+            out.scale[r] = (h == 0 ? two.scale << 16 : two.scale) >> 23;
+        });
 }
 
 // e4m3 of amax / 6 within [2^-9, 448] of two tiles: the nearest, or the least that is not below;
@@ -112,16 +105,21 @@ __device__ __forceinline__ void encode_e4m3(const typename Work<C>::Part &in,
                                             const u32 (&maxima)[Work<C>::kMaxima],
                                             typename Work<C>::Made &out)
 {
-#pragma unroll
-    for (int m = 0; m < Work<C>::kMaxima; m++) {
-        float inverse[2];
-        const u32 codes = e4m3_scales<C.rule>(maxima[m], inverse);
-        u32 inverses;
-        asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(inverses) : "f"(inverse[1]), "f"(inverse[0]));
-#pragma unroll
-        for (int h = 0; h < 2 && 2 * m + h < C.pieces; h++) {
-            const int r = 2 * m + h;
-            const u32 by = h == 0 ? half_twice<0>(inverses) : half_twice<1>(inverses);
+    struct Two {
+        u32 codes, inverses; // e4m3; f16
+    };
+    encode_pieces<C.pieces>(
+        [&](int m) {
+            float inverse[2];
+            Two two;
+            two.codes = e4m3_scales<C.rule>(maxima[m], inverse);
+            asm("cvt.rn.f16x2.f32 %0, %1, %2;"
+                : "=r"(two.inverses)
+                : "f"(inverse[1]), "f"(inverse[0]));
+            return two;
+        },
+        [&](int r, int h, const Two &two) {
+            const u32 by = half_of(two.inverses, h);
             u32 pair[4];
 #pragma unroll
             for (int i = 0; i < 4; i++) {
@@ -131,9 +129,8 @@ __device__ __forceinline__ void encode_e4m3(const typename Work<C>::Part &in,
                                                0x3c003c00u);
             }
             out.code[r][0] = e2m1x8_join(pair, in.pair[r]);
-            out.scale[r] = h == 0 ? codes & 0xffu : codes >> 8;
-        }
-    }
+            out.scale[r] = h == 0 ? two.codes & 0xffu : two.codes >> 8;
+        });
 }
 
 // Whether a tile's largest element needs care: NaN, infinity, and for scales of e4m3 what may be 7
@@ -266,11 +263,7 @@ __global__ void __launch_bounds__(C.tokens *Work<C>::kThreads)
     if (__builtin_expect(odd, 0)) {
         spoil<C>(maxima, made);
     }
-    Run<1> run[C.pieces];
-#pragma unroll
-    for (int r = 0; r < C.pieces; r++) {
-        run[r] = Run<1>(made.code[r]);
-    }
+    const Runs<1, C.pieces> runs(made.code);
     if (!live) {
         return; // only now: every lane has taken part
     }
@@ -278,7 +271,7 @@ __global__ void __launch_bounds__(C.tokens *Work<C>::kThreads)
     if (thread % Run<1>::kLanes == 0) {
 #pragma unroll
         for (int r = 0; r < C.pieces; r++) {
-            copy_bytes<16, C.align>(page + (data + thread * 4) + r * W::kThreads * 4, run[r].word);
+            copy_bytes<16, C.align>(page + (data + thread * 4) + r * W::kThreads * 4, runs.run[r].word);
         }
     }
     store_scales<C>(page + u32(scales_at + within * scales_row), thread, made);

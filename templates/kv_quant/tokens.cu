@@ -64,7 +64,7 @@ template <Config C> struct Work {
 // The bf16 of ceil(amax / 448), a power of two, and of its inverse, of two tiles at once. As
 // pow2_code, whose addend has no bits below bf16's; the floors are 1e-4 of amax, or 2^-13 of the
 // scale.
-template <int Rule> __device__ __forceinline__ void pow2_scales(u32 amax, u32 &scale, u32 &inverse)
+template <int Rule> __device__ __forceinline__ PowerPair pow2_scales(u32 amax)
 {
     if constexpr (Rule == POW2_AMAX) {
         amax = larger_pair<bf16>(amax, 0x38d138d1u);
@@ -73,8 +73,7 @@ template <int Rule> __device__ __forceinline__ void pow2_scales(u32 amax, u32 &s
     if constexpr (Rule == POW2_SCALE) {
         above = larger_pair<bf16>(above, 0x3d003d00u);
     }
-    scale = above - 0x04000400u;
-    inverse = 0x83008300u - above;
+    return {above - 0x04000400u, 0x83008300u - above};
 }
 
 template <Config C>
@@ -82,15 +81,11 @@ __device__ __forceinline__ void encode_pow2(const typename Work<C>::Part &in,
                                             const u32 (&maxima)[Work<C>::kMaxima],
                                             typename Work<C>::Made &out)
 {
-#pragma unroll
-    for (int m = 0; m < Work<C>::kMaxima; m++) {
-        u32 scale, inverse;
-        pow2_scales<C.rule>(maxima[m], scale, inverse);
-#pragma unroll
-        for (int h = 0; h < 2 && 2 * m + h < C.pieces; h++) {
-            const int r = 2 * m + h;
-            const u32 twice = h == 0 ? half_twice<0>(inverse) : half_twice<1>(inverse);
-            const u32 bits = h == 0 ? scale << 16 : scale & 0xffff0000u;
+    encode_pieces<C.pieces>(
+        [&](int m) { return pow2_scales<C.rule>(maxima[m]); },
+        [&](int r, int h, const PowerPair &two) {
+            const u32 twice = half_of(two.inverse, h);
+            const u32 bits = h == 0 ? two.scale << 16 : two.scale & 0xffff0000u;
             float y[8];
 #pragma unroll
             for (int i = 0; i < 4; i++) {
@@ -101,8 +96,7 @@ __device__ __forceinline__ void encode_pow2(const typename Work<C>::Part &in,
             out.scale[r] = C.ue8m0 ? bits >> 23 : bits;
             out.code[r][0] = e4m3x4_from(y[0], y[1], y[2], y[3]);
             out.code[r][1] = e4m3x4_from(y[4], y[5], y[6], y[7]);
-        }
-    }
+        });
 }
 
 // `plain`: the lane's elements are finite.
@@ -159,14 +153,14 @@ __device__ __forceinline__ void set_apart(typename Work<C>::Part &in,
 }
 
 template <Config C>
-__device__ __forceinline__ void store_codes(u8 *data, u32 thread, const Run<2> (&run)[C.pieces])
+__device__ __forceinline__ void store_codes(u8 *data, u32 thread, const Runs<2, C.pieces> &runs)
 {
     using W = Work<C>;
     if (thread % 2 == 0) {
 #pragma unroll
         for (int r = 0; r < C.pieces; r++) {
             if (!W::is_tail(r, thread)) {
-                copy_bytes<16, C.align>(data + r * W::kThreads * 8, run[r].word);
+                copy_bytes<16, C.align>(data + r * W::kThreads * 8, runs.run[r].word);
             }
         }
     }
@@ -234,16 +228,12 @@ __global__ void __launch_bounds__(C.tokens *Work<C>::kThreads)
     } else {
         encode_raw<C>(in, maxima, plain, made);
     }
-    Run<2> run[C.pieces];
-#pragma unroll
-    for (int r = 0; r < C.pieces; r++) {
-        run[r] = Run<2>(made.code[r]);
-    }
+    const Runs<2, C.pieces> runs(made.code);
     if (!live) {
         return; // only now: every lane has taken part
     }
     const u32 data = within * row_bytes;
-    store_codes<C>(page + (data + thread * 8), thread, run);
+    store_codes<C>(page + (data + thread * 8), thread, runs);
     store_scales<C>(
         page + u32(scales_at + within * scales_row + i32(thread / W::kLanes) * W::kScaleBytes),
         thread, made);
