@@ -1,7 +1,7 @@
 /* test_block_scale.c - products with block scales against a restatement in Python integers
  * (tests/tools), and the narrow formats against the toolkit's tables.
  *
- * HONE_TENSOR_CASES sets how many elements are compared; 3,000 without it. */
+ * HONE_TENSOR_CASES sets how many elements are compared; 2,000 without it. */
 #include "emulator/tensor/scaled_tile.h"
 #include "tests/support/suite.h"
 #include "core/numfmt.h"
@@ -117,7 +117,7 @@ static void print_codes(FILE *to, const uint32_t *codes, uint32_t len)
 START_TEST(products_agree_with_the_model_in_python)
 {
     const char *root = getenv("HONE_SOURCE_DIR"), *wanted = getenv("HONE_TENSOR_CASES");
-    unsigned long cases = wanted != NULL ? strtoul(wanted, NULL, 10) : 3000;
+    unsigned long cases = wanted != NULL ? strtoul(wanted, NULL, 10) : 2000;
     char command[1024];
 
     if (system("python3 -c pass >/dev/null 2>&1") != 0) {

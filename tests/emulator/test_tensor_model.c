@@ -1,7 +1,7 @@
 /* test_tensor_model.c - the matrix units against a restatement in Python integers (tests/tools).
  *
  * The model has a table of its own of what each unit keeps and adds at once: the emulator's is not
- * told to it. HONE_TENSOR_CASES sets how many elements are compared; 3,000 without it. */
+ * told to it. HONE_TENSOR_CASES sets how many elements are compared; 2,000 without it. */
 #include "tests/emulator/tensor_cases.h"
 #include "tests/support/suite.h"
 
@@ -37,7 +37,7 @@ static void print_case(FILE *to, const tensor_case *t, uint32_t pick)
 START_TEST(units_agree_with_the_model_in_python)
 {
     const char *root = getenv("HONE_SOURCE_DIR"), *wanted = getenv("HONE_TENSOR_CASES");
-    unsigned long cases = wanted != NULL ? strtoul(wanted, NULL, 10) : 3000;
+    unsigned long cases = wanted != NULL ? strtoul(wanted, NULL, 10) : 2000;
     char command[1024];
     FILE *model = NULL;
 
