@@ -43,18 +43,28 @@ template <ScaleShape S> struct ScaleStage {
     static_assert(S.gran_mn == 1 || S.gran_mn % S.step == 0, "an entry's rows share one scale");
 };
 
-// The ue8m0 code that was shifted to where a float's exponent is: 0 is 2^-127, 255 NaN.
-__device__ __forceinline__ float ue8m0_shifted(u32 word)
+// Two ue8m0 codes of a word, the bytes that the selector names, as bf16: 0 is 2^-127, 255 NaN.
+template <u32 Selector> __device__ __forceinline__ u32 ue8m0_pair(u32 word)
 {
-    const u32 bits = max(word & 0x7f800000u, 0x00400000u);
-    return __uint_as_float(bits == 0x7f800000u ? 0x7fffffffu : bits);
+    u32 pair;
+    asm("{\n"
+        ".reg .b32 x;\n"
+        "prmt.b32 x, %1, 0, %2;\n"
+        "shl.b32 x, x, 7;\n"
+        "max.u16x2 x, x, %3;\n"
+        "fma.rn.bf16x2 %0, x, %4, x;\n" // infinity times 0
+        "}"
+        : "=r"(pair)
+        : "r"(word), "n"(Selector), "r"(0x00400040u), "r"(0u));
+    return pair;
 }
 
 // Four ue8m0 codes of a word, lowest first, as floats.
 __device__ __forceinline__ float4 ue8m0x4_decode(u32 word)
 {
-    return make_float4(ue8m0_shifted(word << 23), ue8m0_shifted(word << 15),
-                       ue8m0_shifted(word << 7), ue8m0_shifted(word >> 1));
+    const u32 low = ue8m0_pair<0x4140>(word), high = ue8m0_pair<0x4342>(word);
+    return make_float4(__uint_as_float(low << 16), __uint_as_float(low & 0xffff0000u),
+                       __uint_as_float(high << 16), __uint_as_float(high & 0xffff0000u));
 }
 
 // One thread's share of the stages of one tile: every Threads-th line, Ahead stages at a time. A
@@ -112,8 +122,7 @@ template <ScaleShape S, int Threads, int Ahead> struct ScaleReads {
         const u8 *at = place(line, group);
         u32 word = 0;
         if constexpr (S.wide) {
-            word = *reinterpret_cast<const u32 *>(at);
-            return S.packed && !S.fold && left < 4 ? word & ((1u << 8 * left) - 1) : word;
+            return *reinterpret_cast<const u32 *>(at);
         }
         if constexpr (S.packed) {
 #pragma unroll 1 // rare: batches side by side share words
@@ -158,6 +167,12 @@ template <ScaleShape S, int Threads, int Ahead> struct ScaleReads {
 #pragma unroll
             for (int t = 0; t < kEach; t++) {
                 read(held[slot][t], line_at[t], within + block * kGroups, left);
+            }
+            if (S.wide && S.packed && !S.fold && left < 4) { // a row's last word: its padding
+#pragma unroll
+                for (int t = 0; t < kEach; t++) {
+                    held[slot][t][0] &= (1u << 8 * left) - 1;
+                }
             }
         }
     }

@@ -2,6 +2,7 @@
 // threads, stage after stage.
 #pragma once
 #include "sm90/expert_maps.cuh"
+#include "sm90/sorted.cuh"
 
 // B's rows of a stage where they are gates and ups, which lie `jump` beyond: each warpgroup's
 // halves.
@@ -34,7 +35,14 @@ __device__ __forceinline__ void load_work(Ring<C> &ring, const Work &w, const Te
         const i32 k = (w.first + b) * 128;
         const i32 row_k = C.b_e2m1 ? k / 2 : k; // in bytes
         barrier_wait<C.pair != 0>(ring.empty(), ring.parity ^ 1);
-        barrier_arrive_expect(ring.full(), T::kRowBytes + T::kColumnBytes);
+        u32 landed = ring.full(); // of columns
+        if constexpr (T::kSorted) {
+            landed = ring.landed();
+            barrier_arrive_expect(ring.full(), T::kRowBytes);
+            barrier_arrive_expect(landed, T::kColumnBytes);
+        } else {
+            barrier_arrive_expect(ring.full(), T::kRowBytes + T::kColumnBytes);
+        }
         if constexpr (T::kGated && C.swap) {
             load_halves<C, C.b_e2m1 ? 64 : 128>(to_rows, rows, ring.full(), row_k, w.row, jump,
                                                 of_rows);
@@ -45,12 +53,12 @@ __device__ __forceinline__ void load_work(Ring<C> &ring, const Work &w, const Te
             tensor_load(to_rows, rows, ring.full(), row_k, w.row, of_rows);
         }
         if constexpr (T::kGated && !C.swap) {
-            load_halves<C, 128>(to_columns, columns, ring.full(), k, w.column, jump, of_columns);
+            load_halves<C, 128>(to_columns, columns, landed, k, w.column, jump, of_columns);
         } else if constexpr (C.pair == 1) {
-            tensor_load_multicast(to_columns + half * (T::kColumnBytes / 2), columns, ring.full(),
-                                  3, k, w.column + half * (T::kColumns / 2), of_columns);
+            tensor_load_multicast(to_columns + half * (T::kColumnBytes / 2), columns, landed, 3, k,
+                                  w.column + half * (T::kColumns / 2), of_columns);
         } else {
-            tensor_load(to_columns, columns, ring.full(), k, w.column, of_columns);
+            tensor_load(to_columns, columns, landed, k, w.column, of_columns);
         }
     }
 }
@@ -116,12 +124,18 @@ __device__ __forceinline__ void load_scales(Ring<C> ring, const Schedule<C> &sch
                     } else {
                         reads.store(reinterpret_cast<float *>(to), a, thread);
                     }
+                    if constexpr (T::kSorted && !kRows) {
+                        reads.fetch(a, block + kAhead);
+                        sort_columns<C, Threads>(ring, thread);
+                    }
                     __syncwarp();
                     if (thread % 32 == 0) {
                         barrier_arrive(ring.full());
                     }
                     ring.advance();
-                    reads.fetch(a, block + kAhead);
+                    if constexpr (!T::kSorted || kRows) {
+                        reads.fetch(a, block + kAhead);
+                    }
                 }
             }
         }

@@ -36,20 +36,25 @@ template <Config C, int Groups = Tile<C>::RowScales::kGroups> struct RowScales {
     // From the slot of a stage, At beyond `slot`; `first_row`: the warpgroup's.
     template <int At> __device__ __forceinline__ void load(u32 slot, i32 first_row)
     {
-        const i32 warp = i32(threadIdx.x) % 128 / 32, lane = i32(threadIdx.x) % 32;
-        const i32 row = first_row + warp * 16 + (T::kRowGran == 1 ? lane / 4 : 0);
-        const u32 from = slot + row / T::kRowStep * (kStride * 4);
 #pragma unroll
         for (int t = 0; t < T::kTiles; t++) {
-            const u32 at = from + t * (64 / T::kRowStep * kStride * 4);
-            scales_load<At>(upper[t], at);
-            if constexpr (T::kRowGran == 1) {
-                scales_load<At + 8 * kStride * 4>(lower[t], at);
-            } else {
+            load_tile<At>(slot, first_row, t);
+        }
+    }
+
+    template <int At> __device__ __forceinline__ void load_tile(u32 slot, i32 first_row, int t)
+    {
+        const i32 warp = i32(threadIdx.x) % 128 / 32, lane = i32(threadIdx.x) % 32;
+        const i32 row = first_row + warp * 16 + (T::kRowGran == 1 ? lane / 4 : 0);
+        const u32 at =
+            slot + row / T::kRowStep * (kStride * 4) + t * (64 / T::kRowStep * kStride * 4);
+        scales_load<At>(upper[t], at);
+        if constexpr (T::kRowGran == 1) {
+            scales_load<At + 8 * kStride * 4>(lower[t], at);
+        } else {
 #pragma unroll
-                for (int g = 0; g < kGroups; g++) {
-                    lower[t][g] = upper[t][g];
-                }
+            for (int g = 0; g < kGroups; g++) {
+                lower[t][g] = upper[t][g];
             }
         }
     }

@@ -80,6 +80,9 @@ template <Config C> __device__ __forceinline__ void barriers_init(u32 base)
         const u32 full = base + T::kBarriersAt + s * 8;
         barrier_init(full, 1 + 3); // the engine's warp and those of the scales
         barrier_init(full + C.stages * 8, T::kGroups * 4 * (C.pair != 0 ? 2 : 1));
+        if constexpr (T::kSorted) {
+            barrier_init(full + C.stages * 16, 1);
+        }
     }
     barrier_init_fence();
 }

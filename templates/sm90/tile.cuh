@@ -26,6 +26,8 @@ struct Config {
     bool out_f32, accumulate;
     bool b_e2m1 = false; // rows are B's, two codes a byte, and go through registers
     bool fold = false;   // of e2m1: groups of 32 share a scale for 128 of K where that is exact
+    int joint = 1;       // of e2m1: intervals that are multiplied and waited for together
+    bool late = false;   // of e2m1: A's scale of 128 of K is multiplied in behind B's of each 32
     int layout = 0;      // GroupLayout: rows of A are experts', each with a B of its own, or K is
     // D is the activation of the product, whose first n / 2 columns are gates and the others ups.
     int activation = PLAIN;
@@ -89,8 +91,10 @@ template <Config C> struct Tile {
     static constexpr int kRowScalesAt = kOutputAt + kOutputBytes;
     static constexpr int kColumnScalesAt = kRowScalesAt + C.stages * RowScales::kBytes;
     static constexpr int kBarriersAt = kColumnScalesAt + C.stages * ColumnScales::kBytes;
+    // Columns that are sorted when the copy engine has brought them have a barrier for that.
+    static constexpr bool kSorted = C.b_e2m1 && !C.fold;
     // Turned codes: the largest magnitude of 16 rows, of each column.
-    static constexpr int kLargestAt = kBarriersAt + C.stages * 16;
+    static constexpr int kLargestAt = kBarriersAt + C.stages * (kSorted ? 24 : 16);
     static constexpr int kLargestBytes = kCodes && C.swap ? kRows / 32 * kColumns * 4 : 0;
     // Of grouped rows or K; the last. Before it, of grouped K, patterns of A's and B's maps.
     static constexpr int kPatternsAt = ceil_div(kLargestAt + kLargestBytes, 128) * 128;
@@ -117,6 +121,10 @@ template <Config C> struct Tile {
     static_assert(C.swap || !C.b_e2m1, "e2m1 is expanded in the registers of the rows' operand");
     static_assert(!C.fold || (C.b_e2m1 && C.a_gran_k == 128 && C.sets == 1),
                   "fold: one scale of A, and no products that run on over a branch");
+    static_assert(!C.late || (kSorted && C.a_gran_k == 128 && C.b_gran_k == 32),
+                  "late: one scale of A for several of B");
+    static_assert(C.joint == 1 || (kSorted && kIntervals % C.joint == 0),
+                  "joint: a stage's intervals in equal parts");
     static_assert(!kGated || (C.split_k == 1 && C.share <= 1 && !C.staged && !C.accumulate &&
                               kHalf % (C.swap ? 64 : 8) == 0 && C.pair != (C.swap ? 2 : 1)),
                   "gates and ups: in one warpgroup, of loads that are its CTA's");
@@ -155,5 +163,10 @@ template <Config C> struct Ring {
     __device__ __forceinline__ u32 empty() const
     {
         return full() + C.stages * 8;
+    }
+
+    __device__ __forceinline__ u32 landed() const
+    {
+        return full() + C.stages * 16;
     }
 };

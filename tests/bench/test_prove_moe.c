@@ -20,10 +20,10 @@
     GATED_TEMPLATE, TILE(queue, raster, __VA_ARGS__) REST(loader)
 #define PLAIN(...) PLAIN_IN(1, 8, __VA_ARGS__)
 #define GATED(...) GATED_IN(1, 8, __VA_ARGS__)
-#define FP4(m, n, rows, sets, stages, pair, raster, staged, fold)                                  \
-    FP4_TEMPLATE,                                                                                  \
-        "fold=" #fold " block_m=" #m " block_n=" #n " row_groups=" #rows " chunks=1 sets=" #sets   \
-        " stages=" #stages " pair=" #pair " raster=" #raster " staged=" #staged " residency=1"
+#define FP4(m, n, rows, sets, joint, stages, pair, raster, staged, fold)                           \
+    FP4_TEMPLATE, "fold=" #fold " block_m=" #m " block_n=" #n " row_groups=" #rows                 \
+                  " chunks=1 sets=" #sets " joint=" #joint " stages=" #stages " pair=" #pair       \
+                  " raster=" #raster " staged=" #staged " residency=1"
 
 /* n and k with tails; rows of experts that are no whole tiles */
 #define SHAPE     "moe_gemm:n=328,k=528,experts=5,tokens=96,topk=3,"
@@ -69,11 +69,11 @@ static const struct {
      PLAIN_IN(2, 1, 0, 40, 1, 16, 128, 2, 1, 1, 2, 6, 0)},
     /* MXFP4 experts */
     {SHAPE_FP4 "group_layout=contiguous,row_align=16,recipe=ue8m0-1x32-e2m1/1x32",
-     FP4(16, 128, 2, 1, 4, 0, 1, 1, 0)},
+     FP4(16, 128, 2, 1, 4, 4, 0, 1, 1, 0)},
     {SHAPE_FP4 "group_layout=psum,row_align=16,recipe=ue8m0-1x32-e2m1/1x32",
-     FP4(16, 128, 1, 2, 4, 1, 8, 0, 0)},
+     FP4(16, 192, 1, 2, 1, 4, 1, 8, 0, 0)},
     {SHAPE_FP4 "group_layout=masked,recipe=f32-1x128-e2m1/ue8m0/1x32",
-     FP4(64, 128, 2, 1, 4, 0, 8, 1, 1)},
+     FP4(64, 128, 2, 1, 1, 4, 0, 8, 1, 1)},
     /* gates and ups */
     {GATES "silu_mul,group_layout=contiguous,recipe=f32-1x128-128x128",
      GATED(40, 0, 128, 128, 2, 1, 1, 1, 4, 0)},
@@ -94,11 +94,11 @@ static const struct {
     {GATES_FP4 "silu_mul_v4,group_layout=psum,row_align=16,fill=1,recipe=ue8m0-1x32-e2m1/1x32" CODES
                "32",
      FP4_GATED,
-     "fold=0 block_m=16 block_n=128 row_groups=1 chunks=1 sets=2 stages=4 pair=1 raster=8 "
+     "fold=0 block_m=16 block_n=256 row_groups=1 chunks=1 sets=2 joint=2 stages=4 pair=1 raster=8 "
      "residency=1"},
     {GATES_FP4 "silu_mul_v4,group_layout=masked,recipe=f32-1x128-e2m1/ue8m0/1x32" CODES "128",
      FP4_GATED,
-     "fold=1 block_m=24 block_n=256 row_groups=2 chunks=1 sets=1 stages=4 pair=0 raster=8 "
+     "fold=1 block_m=24 block_n=256 row_groups=2 chunks=1 sets=1 joint=1 stages=4 pair=0 raster=8 "
      "residency=1"},
     /* ten groups of D: a row's last word has two of padding */
     {"moe_gemm:n=640,k=512,experts=5,tokens=96,topk=3,activation=silu_mul_v4,group_layout=psum,row_"

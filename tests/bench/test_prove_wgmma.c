@@ -112,8 +112,7 @@ END_TEST
 static const prove_mutant mutants[] = {
     {"a stage is handed back before it is read", TWO_SETS, "        scales.template load<",
      "        release(empty);\n        scales.template load<"},
-    {"a word's padding counts as scales", TWO_SETS, "word & ((1u << 8 * left) - 1) : word",
-     "word : word"},
+    {"a word's padding counts as scales", TWO_SETS, "[0] &= (1u << 8 * left) - 1;", "[0] &= ~0u;"},
     {"the lower row has the upper row's scales", TWO_SETS, "At + 8 * kStride * 4", "At"},
     {"products are not waited for", PLAIN, "wgmma_wait<0>();", "wgmma_wait<1>();"},
     {"too few bytes are expected", PLAIN, "T::kRowBytes + T::kColumnBytes);",
