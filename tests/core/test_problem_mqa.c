@@ -138,7 +138,7 @@ END_TEST
 START_TEST(keys_never_change_between_versions)
 {
     static const uint8_t want[] = {
-        2,  13, 0, 0, 0,           /* version, op */
+        3,  13, 0, 0, 0,           /* version, op */
         5,  0,  0, 0, 0,  0, 0, 0, /* tokens */
         44, 1,  0, 0, 0,  0, 0, 0, /* keys */
         44, 1,  0, 0, 0,  0, 0, 0, /* width */
@@ -149,7 +149,7 @@ START_TEST(keys_never_change_between_versions)
         16, 0,  0, 0,              /* align */
     };
     static const uint8_t want_paged[] = {
-        2,  14, 0, 0, 0,          /* version, op */
+        3,  14, 0, 0, 0,          /* version, op */
         5,  0,  0, 0, 0, 0, 0, 0, /* batch */
         44, 1,  0, 0, 0, 0, 0, 0, /* width */
         0,  2,  0, 0, 0, 0, 0, 0, /* stride */
