@@ -98,11 +98,13 @@ void prove_fixture_open(prove_fixture *f, const char *spec, const char *text, co
     memset(f, 0, sizeof *f);
     ck_assert_msg(device_open(spec, &f->d, &error) == HONE_OK, "%s", error.message);
     ck_assert_msg(hone_problem_parse(text, &f->problem, &error) == HONE_OK, "%s", error.message);
-    if (pinned == NULL) {
+    if (pinned == NULL || template == NULL) {
         f->choice = choose(f, template);
     } else {
         f->choice.m = templates_find(all, template);
         ck_assert_ptr_nonnull(f->choice.m);
+    }
+    if (pinned != NULL) {
         ck_assert_int_eq(manifest_config_parse(f->choice.m, pinned, &f->choice.config, &error),
                          HONE_OK);
     }

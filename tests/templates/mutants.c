@@ -77,7 +77,7 @@ const mutant mutants[] = {
      "return row * group_stride + group * row_stride;", GEMM_ROWS, GEMM_TILE,
      "row-major scales handed to a kernel that reads them column-major: the classic silent error"},
     {"K tail unmasked", GEMM, "device/tile_copy.cuh",
-     "const i32 present = row < rows ? k - at : 0;", "const i32 present = row < rows ? 16 : 0;",
+     "half_row<Half>(row) < rows ? k - at : 0;", "half_row<Half>(row) < rows ? 16 : 0;",
      GEMM_TAIL, GEMM_TILE, "the tail of K is the next row's beginning"},
     {"N tail unmasked", GEMM, "device/output.cuh", "if (kept && c < n) {", "if (kept) {", GEMM_TAIL,
      GEMM_TILE, "a tile wider than what is left of N writes into the next row"},

@@ -253,15 +253,15 @@ static const struct {
     {&ada, SYNC, PER_32, CONFIG(1, 32, 16, 128, 1, 1, 5, 32, 8)},
     {&ada, SYNC, PER_32, CONFIG(0, 16, 112, 256, 1, 2, 3, 32, 1)},
 #undef CONFIG
-#define CONFIG(m, n, rows, sets, stages, pair, staged, residency, idle)                            \
+#define CONFIG(m, n, rows, sets, joint, stages, pair, staged, residency, idle)                     \
     "fold=0 block_m=" #m " block_n=" #n " row_groups=" #rows " chunks=1 sets=" #sets               \
-    " stages=" #stages " pair=" #pair " split_k=1 raster=1 staged=" #staged                        \
+    " joint=" #joint " stages=" #stages " pair=" #pair " split_k=1 raster=1 staged=" #staged       \
     " residency=" #residency " idle=" #idle
 #define FP4                                                                                        \
     "fp8_gemm:m=%d,n=72,k=320,recipe=f32-1x128-e2m1/ue8m0/1x32,a_scale_layout=row,order=fixed"
-    {&hopper, WGMMA "_fp4", FP4, CONFIG(128, 128, 2, 1, 3, 0, 1, 1, 1)},
-    {&hopper, WGMMA "_fp4", FP4, CONFIG(8, 64, 1, 2, 8, 0, 0, 2, 0)},
-    {&hopper, WGMMA "_fp4", FP4, CONFIG(64, 64, 1, 2, 3, 1, 0, 1, 1)},
+    {&hopper, WGMMA "_fp4", FP4, CONFIG(128, 128, 2, 1, 1, 3, 0, 1, 1, 1)},
+    {&hopper, WGMMA "_fp4", FP4, CONFIG(8, 64, 1, 2, 2, 8, 0, 0, 2, 0)},
+    {&hopper, WGMMA "_fp4", FP4, CONFIG(64, 64, 1, 2, 1, 3, 1, 0, 1, 1)},
 #undef CONFIG
 };
 enum { MOST_ROWS = 300, CONFIGS_OF_A_FAMILY = 3 };
