@@ -149,21 +149,29 @@ static void one_lane(warp *w, const instruction *i, uint32_t lane, const access_
     }
 }
 
-/* An atomic on bytes that nobody wrote computes with garbage: the result is poison, memory stays
- * unwritten. */
-static void one_shadow(warp *w, const instruction *i, uint32_t lane, const access_window *win)
+/* An atomic on bytes that nobody wrote computes with garbage. In global memory that is a value stored
+ * there; false when it was filed. In shared memory the result is poison, memory stays unwritten. */
+static bool one_shadow(warp *w, const instruction *i, uint32_t lane, const access_window *win,
+                       ptx_space space, uint64_t address)
 {
     uint32_t size = (uint32_t)i->element_bytes * i->elements;
     uint8_t *shadow = win->shadow + win->at[lane];
-    bool written = access_written(shadow, size);
+    bool written = access_written(shadow, size), fresh = atomic_kind(i) == ATOMIC_EXCH;
 
-    if (atomic_kind(i) == ATOMIC_EXCH) {
+    if (!written && !fresh && space == PTX_GLOBAL &&
+        machine_checks(w, HONE_EMU_CHECK_UNINITIALISED)) {
+        machine_fault(w, i, lane, address, FAULT_UNINITIALISED,
+                      "an atomic of %u bytes on global memory that was never written", size);
+        return false;
+    }
+    if (fresh) {
         memset(shadow, 1, size);
     }
     w->tainted |= !written && machine_checks(w, HONE_EMU_CHECK_UNINITIALISED);
     for (uint32_t e = 0; w->tainted && e < i->results; e++) {
         taint_set(w, i->o[e], written ? 0 : MACHINE_ALL, UINT32_C(1) << lane);
     }
+    return true;
 }
 
 static void count(warp *w, const instruction *i, const uint64_t *address, const access_window *win,
@@ -212,8 +220,10 @@ void exec_atomic(warp *w, const instruction *i, uint32_t mask)
         }
         count(w, i, address, &win, lanes, space);
         for (EACH_LANE(lane, lanes)) {
+            if (!one_shadow(w, i, lane, &win, space, address[lane])) {
+                return;
+            }
             one_lane(w, i, lane, &win);
-            one_shadow(w, i, lane, &win);
         }
         if (win.owner != NULL && win.owner != w->cta) {
             w->cta->cluster->changes++;

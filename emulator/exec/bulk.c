@@ -122,6 +122,22 @@ static bool check_written(const async_op *op, const uint8_t *shadow, uint32_t by
     return false;
 }
 
+/* A reduction adds to what lies there: garbage, where nobody wrote. */
+static bool check_reduced(const async_op *op, const bulk_end *to, uint32_t bytes)
+{
+    const uint8_t *bad =
+        to->owner != NULL || to->whole ? NULL : memchr(to->shadow, ACCESS_UNWRITTEN, bytes);
+
+    if (bad == NULL || !machine_checks(op->by, HONE_EMU_CHECK_UNINITIALISED)) {
+        return true;
+    }
+    machine_fault(op->by, op->i, op->lane, to->at + (uint64_t)(bad - to->shadow),
+                  FAULT_UNINITIALISED,
+                  "byte %u of the %u in global memory that are reduced was never written",
+                  (uint32_t)(bad - to->shadow), bytes);
+    return false;
+}
+
 /* From shared memory into `held`. */
 static bool fetch(async_op *op)
 {
@@ -188,6 +204,9 @@ static bool perform(async_op *op)
             return false;
         }
         if (c->reduces) {
+            if (!check_reduced(op, to, c->bytes)) {
+                return false;
+            }
             reduce(op->i, to, data, shadow, c->bytes);
         } else if (c->masked) {
             copy_masked(c, to, data, shadow);
@@ -422,6 +441,8 @@ void exec_bulk_wait(warp *w, const instruction *i, uint32_t mask)
 
 void exec_fence_proxy(warp *w, const instruction *i, uint32_t mask)
 {
-    (void)i, (void)mask;
-    race_fence_proxy(w);
+    ptx_space space = (ptx_space)i->kind; /* generic: the form names none */
+
+    (void)mask;
+    race_fence_proxy(w, space != PTX_GLOBAL, space != PTX_SHARED);
 }

@@ -57,8 +57,9 @@ void race_order(warp *w, const instruction *i, cta *owner, const uint64_t at[MAC
                 uint32_t mask, bool reads, bool writes);
 /* griddepcontrol.wait: what the launch before wrote is there from here on. */
 void race_before_wait(warp *w);
-/* fence.proxy.async: generic accesses that w knows of are visible to the engines from here on. */
-void race_fence_proxy(warp *w);
+/* fence.proxy.async: generic accesses of these spaces that w knows of are visible to the engines
+ * from here on. */
+void race_fence_proxy(warp *w, bool shared, bool global);
 
 /* What an engine does for a warp. Issued: it comes after all that the warp knows. NULL when nobody
  * looks for races; every call takes that. */

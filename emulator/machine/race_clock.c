@@ -23,7 +23,7 @@ bool race_charge(race_book *b, run_state *run, uint64_t bytes)
 
 static uint64_t bytes_of_block(uint32_t len)
 {
-    return sizeof(race_block) + 2 * (uint64_t)len * sizeof(uint32_t);
+    return sizeof(race_block) + RACE_PARTS * (uint64_t)len * sizeof(uint32_t);
 }
 
 static race_block *new_block(run_state *run, uint32_t number, uint32_t agents)
@@ -57,9 +57,9 @@ static void drop_block(race_block *b)
 
 static void join_times(race_block *into, const race_block *from)
 {
-    for (uint32_t half = 0; half < 2; half++) {
-        uint32_t *a = into->times + half * into->len;
-        const uint32_t *b = from->times + half * from->len;
+    for (uint32_t part = 0; part < RACE_PARTS; part++) {
+        uint32_t *a = into->times + part * into->len;
+        const uint32_t *b = from->times + part * from->len;
         for (uint32_t n = 0; n < from->len; n++) {
             a[n] = a[n] > b[n] ? a[n] : b[n];
         }
@@ -70,9 +70,9 @@ static bool knows_all(const race_block *a, const race_block *b)
 {
     uint32_t more = a->len < b->len;
 
-    for (uint32_t half = 0; half < 2 && more == 0; half++) {
+    for (uint32_t part = 0; part < RACE_PARTS && more == 0; part++) {
         for (uint32_t n = 0; n < b->len; n++) {
-            more |= b->times[half * b->len + n] > a->times[half * a->len + n];
+            more |= b->times[part * b->len + n] > a->times[part * a->len + n];
         }
     }
     return more == 0;
@@ -169,7 +169,9 @@ bool race_clock_name(run_state *run, race_clock *c, uint32_t number)
     race_block *b = new_block(run, number, 1);
 
     if (b != NULL) {
-        b->times[0] = b->times[b->len] = 1;
+        for (uint32_t part = 0; part < RACE_PARTS; part++) {
+            b->times[part * b->len] = 1;
+        }
     }
     return insert_block(run, c, 0, b);
 }

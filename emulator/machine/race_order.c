@@ -67,7 +67,7 @@ void race_warp_sync(warp *w, uint32_t mask)
     }
 }
 
-void race_fence_proxy(warp *w)
+void race_fence_proxy(warp *w, bool shared, bool global)
 {
     race_state *s = state_of(w);
     race_warp *r = s != NULL ? race_warp_of(s, w) : NULL;
@@ -77,7 +77,12 @@ void race_fence_proxy(warp *w)
     }
     race_block *b = r->home;
     for (uint32_t n = 0; n < b->len; n++) {
-        b->times[b->len + n] = b->times[n];
+        if (shared) {
+            b->times[RACE_FENCED_SHARED * b->len + n] = b->times[n];
+        }
+        if (global) {
+            b->times[RACE_FENCED_GLOBAL * b->len + n] = b->times[n];
+        }
     }
     race_tick(s, r);
 }

@@ -8,6 +8,8 @@
 
 static bool known(const race_visit *v, uint32_t id, bool fenced)
 {
+    uint32_t part = !fenced ? RACE_KNOWN
+                    : v->owner != NULL ? RACE_FENCED_SHARED : RACE_FENCED_GLOBAL;
     const race_record *r = &v->book->records[id];
     const race_block *b = v->home;
 
@@ -16,7 +18,7 @@ static bool known(const race_visit *v, uint32_t id, bool fenced)
     } else if (r->agent == v->agent && r->time == v->time && !fenced) {
         return true; /* another part of the same access */
     }
-    return b != NULL && r->agent < b->len && r->time <= b->times[(fenced ? b->len : 0) + r->agent];
+    return b != NULL && r->agent < b->len && r->time <= b->times[part * b->len + r->agent];
 }
 
 bool race_ordered(const race_visit *v, uint32_t record)
@@ -45,7 +47,7 @@ static bool write_allows(race_visit *v, uint32_t id)
         !known(v, id, false)) {
         return against(v, id);
     }
-    if (engine && (by == AGENT_WARP || by == AGENT_COPY) && v->owner != NULL &&
+    if (engine && (by == AGENT_WARP || by == AGENT_COPY) &&
         machine_checks(v->w, HONE_EMU_CHECK_PROXY) && !known(v, id, true)) {
         v->unfenced = true;
         return against(v, id);

@@ -29,10 +29,14 @@ enum {
 
 /* What is known about the agents of one cluster. Shared between clocks while refs > 1; then never
  * changed. */
+/* Parts of a clock: what is known, and what of it has a proxy fence behind it for the engines' reads
+ * of shared and of global memory. */
+enum { RACE_KNOWN, RACE_FENCED_SHARED, RACE_FENCED_GLOBAL, RACE_PARTS };
+
 typedef struct race_block {
     race_book *book;             /* which it counts in */
     uint32_t refs, cluster, len; /* len: agents that there is room for */
-    uint32_t times[];            /* len known times, then len times known to be fenced */
+    uint32_t times[];            /* RACE_PARTS times `len` of them */
 } race_block;
 
 struct race_clock {

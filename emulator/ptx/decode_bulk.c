@@ -268,7 +268,7 @@ bool ptx_decode_async_reduction(ptx_builder *b, ptx_form *f)
     return row >= 0 && f->parts_len == 0 && emit_async_store(b, 1, (uint32_t)bytes, row);
 }
 
-/* fence.proxy.async, with or without a space or a direction: all of them order all. */
+/* fence.proxy.async, of all spaces or of one; a direction (.acquire, .release) orders both ways. */
 bool ptx_decode_fence(ptx_builder *b, ptx_form *f)
 {
     if (ptx_form_has(f, "tensormap::generic")) {
@@ -280,8 +280,14 @@ bool ptx_decode_fence(ptx_builder *b, ptx_form *f)
     if (!ptx_form_has(f, "async") && !ptx_form_has(f, "async::generic")) {
         return false;
     }
+    bool shared = ptx_form_has(f, "shared::cta") || ptx_form_has(f, "shared::cluster") ||
+                  ptx_form_has(f, "sync_restrict::shared::cta") ||
+                  ptx_form_has(f, "sync_restrict::shared::cluster");
     instruction *i = emit(b, exec_fence_proxy, 0, NULL, 0);
     if (i != NULL) {
+        i->kind = (uint8_t)(shared                     ? PTX_SHARED
+                            : ptx_form_has(f, "global") ? PTX_GLOBAL
+                                                       : PTX_GENERIC);
         i->pipe = PIPE_CONTROL;
     }
     return true;
