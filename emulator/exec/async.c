@@ -12,6 +12,12 @@ static bool check_source(warp *w, const instruction *i, uint32_t mask, const asy
     uint32_t reading = 0, asked = 0;
 
     for (EACH_LANE(lane, mask)) {
+        if (c->from_bytes[lane] > c->bytes) {
+            machine_fault(w, i, lane, c->from[lane], FAULT_PRECONDITION,
+                          "cp.async of %u bytes from a source of %u", c->bytes,
+                          c->from_bytes[lane]);
+            return false;
+        }
         reading |= (uint32_t)(c->from_bytes[lane] != 0) << lane;
         asked += c->from_bytes[lane];
         wrong |= c->from[lane] & (c->bytes - 1);
@@ -69,7 +75,7 @@ void exec_async_copy(warp *w, const instruction *i, uint32_t mask)
     for (uint32_t lane = 0; lane < MACHINE_LANES; lane++) {
         c.to[lane] = (uint32_t)win.at[lane];
         c.from[lane] = from[lane];
-        c.from_bytes[lane] = size[lane] < c.bytes ? size[lane] : c.bytes;
+        c.from_bytes[lane] = size[lane];
     }
     if (access_unmarked(w, i, mask, c.bytes, &win) && check_source(w, i, mask, &c)) {
         copy_start(w, &c, mask);

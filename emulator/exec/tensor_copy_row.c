@@ -352,6 +352,22 @@ bool tensor_copy_fetch(async_op *op)
     return true;
 }
 
+/* A reduction adds to what lies there: garbage, where nobody wrote. */
+static bool check_reduced(const async_op *op, const tensor_copy *c, uint64_t address)
+{
+    const uint8_t *shadow = c->range->shadow + (address - c->range->begin);
+    const uint8_t *bad = memchr(shadow, ACCESS_UNWRITTEN, c->inside_bytes);
+
+    if (bad == NULL || !machine_checks(op->by, HONE_EMU_CHECK_UNINITIALISED)) {
+        return true;
+    }
+    machine_fault(op->by, op->i, op->lane, address + (uint64_t)(bad - shadow),
+                  FAULT_UNINITIALISED,
+                  "byte %llu of a row of the box, in global memory, is reduced and was never written",
+                  (unsigned long long)(bad - shadow));
+    return false;
+}
+
 bool tensor_copy_store(async_op *op)
 {
     tensor_copy *c = (tensor_copy *)(void *)op->payload;
@@ -366,6 +382,9 @@ bool tensor_copy_store(async_op *op)
         for (uint32_t r = slab.low; r < slab.high; r++, row += c->row_bytes) {
             uint8_t *to = (uint8_t *)(uintptr_t)address;
             if (c->kind == TENSOR_REDUCE) {
+                if (!check_reduced(op, c, address)) {
+                    return false;
+                }
                 tensor_reduce(&c->map, c->reduction, to, row, c->high - c->low);
             } else if (t->global_bytes != t->shared_bytes) {
                 gather(&c->map, to, row, c->inside_bytes);
