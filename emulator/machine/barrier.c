@@ -172,6 +172,11 @@ void barrier_arrive(warp *w, const instruction *i, uint32_t mask)
     const uint32_t *counts =
         i->elements & BAR_HAS_COUNT ? machine_r32(w, i->o[i->results + 1u]) : none;
 
+    for (uint32_t s = 0; s < i->sources; s++) {
+        if (taint_refuse(w, i, i->o[i->results + s], mask, "an operand of the barrier")) {
+            return;
+        }
+    }
     while (mask != 0) {
         uint32_t lane = machine_lowest(mask), same = naming_the_same(ids, counts, lane, mask);
         if (same != mask && (i->elements & BAR_ANY_LANES) == 0) {
