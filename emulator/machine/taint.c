@@ -86,6 +86,10 @@ bool taint_before(warp *w, const instruction *i, uint32_t active, uint32_t mask)
         taint_refuse(w, i, i->guard, active, "the predicate")) {
         return false;
     }
+    if (i->flow == FLOW_BRANCH_TABLE &&
+        taint_refuse(w, i, i->o[i->results], mask, "the index of a branch")) {
+        return false;
+    }
     if (i->taint == TAINT_SELF) {
         return true;
     }

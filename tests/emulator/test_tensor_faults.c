@@ -148,6 +148,16 @@ static const struct {
      WRITTEN "cp.reduce.async.bulk.tensor.2d.global.shared::cta.max.bulk_group [%x0, {%r2, %r2}], "
              "[%r1+1024];",
      "tensor-map", "type float32 does not have this reduction", 1, NULL, false},
+    {"a reduction onto what nobody wrote",
+     "add.u64 %x4, %x1, 128;\n"
+     "tensormap.replace.tile.global_address.global.b1024.b64 [%x1], %x4;\n" ACQUIRE WRITTEN
+     "st.shared.v4.u32 [%r1+1040], {%r2,%r2,%r2,%r2}; fence.proxy.async;\n"
+     "cp.reduce.async.bulk.tensor.2d.global.shared::cta.add.bulk_group [%x1, {%r2, %r2}], "
+     "[%r1+1024];\n"
+     "cp.async.bulk.commit_group; cp.async.bulk.wait_group 0;",
+     "uninitialised",
+     "byte 0 of a row of the box, in global memory, is reduced and was never written", 5, few_rows,
+     false},
     {"one that integers have", "prefetch.tensormap [%x0];", NULL, NULL, 0, integers, false},
 
     {"a map changed and not acquired", INIT REPLACE("rank", "1") TO("%x1", "{%r2, %r2}"),
