@@ -149,8 +149,9 @@ static void one_lane(warp *w, const instruction *i, uint32_t lane, const access_
     }
 }
 
-/* An atomic on bytes that nobody wrote computes with garbage. In global memory that is a value stored
- * there; false when it was filed. In shared memory the result is poison, memory stays unwritten. */
+/* An atomic on bytes that nobody wrote computes with garbage. In global memory that is a value
+ * stored there; false when it was filed. In shared memory the result is poison, memory stays
+ * unwritten. */
 static bool one_shadow(warp *w, const instruction *i, uint32_t lane, const access_window *win,
                        ptx_space space, uint64_t address)
 {

@@ -361,10 +361,10 @@ static bool check_reduced(const async_op *op, const tensor_copy *c, uint64_t add
     if (bad == NULL || !machine_checks(op->by, HONE_EMU_CHECK_UNINITIALISED)) {
         return true;
     }
-    machine_fault(op->by, op->i, op->lane, address + (uint64_t)(bad - shadow),
-                  FAULT_UNINITIALISED,
-                  "byte %llu of a row of the box, in global memory, is reduced and was never written",
-                  (unsigned long long)(bad - shadow));
+    machine_fault(
+        op->by, op->i, op->lane, address + (uint64_t)(bad - shadow), FAULT_UNINITIALISED,
+        "byte %llu of a row of the box, in global memory, is reduced and was never written",
+        (unsigned long long)(bad - shadow));
     return false;
 }
 

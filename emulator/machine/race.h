@@ -6,8 +6,8 @@
  * compared with earlier ones to the same words: unless they are ordered, and one is a write, they
  * race. Order flows through clocks: a release adds what a warp knows to a clock, an acquire takes
  * it over. A clock also knows up to where generic writes were made visible to the engines
- * (fence.proxy.async, of shared and of global memory): a write counts as fenced when a fence lies behind it on the way to the
- * engine's access, whoever executed it.
+ * (fence.proxy.async, of shared and of global memory): a write counts as fenced when a fence lies
+ * behind it on the way to the engine's access, whoever executed it.
  *
  * All of this does nothing, and costs a test of a pointer, when the launch does not look for races
  * (cluster.races is NULL). Calls that return bool return false after they filed a fault. */

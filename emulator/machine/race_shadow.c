@@ -8,8 +8,9 @@
 
 static bool known(const race_visit *v, uint32_t id, bool fenced)
 {
-    uint32_t part = !fenced ? RACE_KNOWN
-                    : v->owner != NULL ? RACE_FENCED_SHARED : RACE_FENCED_GLOBAL;
+    uint32_t part = !fenced            ? RACE_KNOWN
+                    : v->owner != NULL ? RACE_FENCED_SHARED
+                                       : RACE_FENCED_GLOBAL;
     const race_record *r = &v->book->records[id];
     const race_block *b = v->home;
 

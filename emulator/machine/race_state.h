@@ -29,8 +29,8 @@ enum {
 
 /* What is known about the agents of one cluster. Shared between clocks while refs > 1; then never
  * changed. */
-/* Parts of a clock: what is known, and what of it has a proxy fence behind it for the engines' reads
- * of shared and of global memory. */
+/* Parts of a clock: what is known, and what of it has a proxy fence behind it for the engines'
+ * reads of shared and of global memory. */
 enum { RACE_KNOWN, RACE_FENCED_SHARED, RACE_FENCED_GLOBAL, RACE_PARTS };
 
 typedef struct race_block {

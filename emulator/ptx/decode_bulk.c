@@ -285,9 +285,9 @@ bool ptx_decode_fence(ptx_builder *b, ptx_form *f)
                   ptx_form_has(f, "sync_restrict::shared::cluster");
     instruction *i = emit(b, exec_fence_proxy, 0, NULL, 0);
     if (i != NULL) {
-        i->kind = (uint8_t)(shared                     ? PTX_SHARED
+        i->kind = (uint8_t)(shared                      ? PTX_SHARED
                             : ptx_form_has(f, "global") ? PTX_GLOBAL
-                                                       : PTX_GENERIC);
+                                                        : PTX_GENERIC);
         i->pipe = PIPE_CONTROL;
     }
     return true;
