@@ -108,7 +108,7 @@ static void expect_box(const int32_t *b, uint8_t *tile, int32_t *outside)
             uint8_t fill = (uint8_t)(b[3] == 0 ? 0 : k % 2 == 0 ? 0xf7 : 0x7f);
             *outside += !inside;
             tile[swizzled(row * pitch + k, b[1])] =
-                inside ? (uint8_t)(1 + (from * 37 + from / 251) % 150) : fill;
+                (uint8_t)(inside ? 1 + (from * 37 + from / 251) % 150 : fill);
         }
         row++;
         for (d = 1; d < b[0]; d++) {
