@@ -89,10 +89,16 @@ hone_status inputs_reroute(const hone_moe_gemm *p, const inputs *in, const struc
                            uint64_t seed, inputs *out, hone_error *error);
 void inputs_free_rerouted(inputs *rerouted); /* an empty one is fine */
 
-/* Other padding of a moe_gemm at little cost: A and its scales, where rows without an expert hold
- * 448 times 2^127 instead of NaN; the rest is shared by pointer with `in`, which must outlive it.
- * HONE_NO_MEMORY. Caller frees with inputs_free_padded. */
-hone_status inputs_repad(const hone_moe_gemm *p, const inputs *in, inputs *out, hone_error *error);
+/* The same inputs with other bytes wherever nothing may be read for a result, which must stay the
+ * same to the bit (cases.md 16). The rest is shared by pointer with `in`, which must outlive it.
+ *   moe_gemm   rows of A without an expert, and their scales: 448 times 2^127 instead of NaN
+ *   act_quant  rows of x that the set of rows leaves out, or that no entry names: NaN
+ *   kv_quant   rows of tokens without a slot in the cache: NaN instead of 3.4e38
+ *   kv_gather  slots that no row is made of, their scales and what lies between pages: 0xff bytes,
+ *              NaN in each dtype; entries of a table behind a sequence's last page: INT32_MAX
+ * Of another problem *out is empty. HONE_NO_MEMORY. Caller frees with inputs_free_padded. */
+hone_status inputs_repad(const hone_problem *problem, const inputs *in, inputs *out,
+                         hone_error *error);
 void inputs_free_padded(inputs *padded); /* an empty one is fine */
 
 /* Other inputs of a product at little cost: the payloads of `in`, which are shared by pointer and

@@ -1,5 +1,6 @@
 /* inputs_kv.c - operands of the KV ops: slots, tables and caches with every corner in them. */
 #include "bench/inputs_parts.h"
+#include "bench/reference.h"
 #include "bench/verify.h"
 
 #include "core/integer.h"
@@ -7,6 +8,7 @@
 #include "core/random.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* What slots are drawn for. */
@@ -100,6 +102,32 @@ static const float tensor_scales[INPUTS_KINDS] = {
     [INPUTS_ONES] = 3e38f,     [INPUTS_SPECIALS] = 0.3f,
 };
 
+/* What a token without a slot in the cache holds. 0x7f: 3.4e38 in bf16. */
+static void fill_dead_rows(const hone_kv_quant *p, const record_layout *layout, uint8_t byte,
+                           inputs *in)
+{
+    const size_t bytes = 2 * (size_t)layout->input_dims;
+
+    for (int64_t token = 0; token < p->tokens; token++) {
+        int64_t slot = 0;
+        memcpy(&slot, in->image[1] + token * 8, sizeof slot);
+        if (slot < 0 || slot / p->page_size >= p->pages) {
+            memset(in->image[0] + (size_t)token * bytes, byte, bytes);
+        }
+    }
+}
+
+hone_status inputs_repad_kv_quant(const hone_kv_quant *p, inputs *in, hone_error *error)
+{
+    hone_status status = HONE_OK;
+    record_layout layout = {0};
+
+    TRY(record_layout_of(&p->record, p->page_size, &layout, error));
+    fill_dead_rows(p, &layout, VERIFY_POISON, in);
+done:
+    return status;
+}
+
 hone_status inputs_fill_kv_quant(const hone_kv_quant *p, inputs_kind kind, uint64_t seed,
                                  inputs *in, hone_error *error)
 {
@@ -112,6 +140,7 @@ hone_status inputs_fill_kv_quant(const hone_kv_quant *p, inputs_kind kind, uint6
                           kind, seed, in->image[0], error));
     const slot_space space = {p->tokens, p->pages, p->page_size};
     fill_slots(&space, kind, seed + 1, (int64_t *)(void *)in->image[1]);
+    fill_dead_rows(p, &layout, 0x7f, in);
     memset(in->image[2], VERIFY_RED_ZONE_BYTE, in->operand[2].bytes);
     memcpy(in->image[3], &dropped, sizeof dropped);
     memcpy(in->image[4], &nonfinite, sizeof nonfinite);
@@ -216,5 +245,63 @@ hone_status inputs_fill_kv_gather(const hone_kv_gather *p, inputs_kind kind, uin
     memcpy(in->image[5], &dropped, sizeof dropped);
     memcpy(in->image[6], &tensor_scales[kind], in->operand[6].bytes);
 done:
+    return status;
+}
+
+/* A token's bytes, from one page to another. */
+static void copy_token(const record_layout *layout, int64_t within, const uint8_t *from,
+                       uint8_t *to)
+{
+    const int64_t data = record_data_offset(layout, within),
+                  tail = record_tail_offset(layout, within);
+
+    memcpy(to + data, from + data, (size_t)layout->data_bytes);
+    if (layout->tail_bytes > 0) {
+        memcpy(to + tail, from + tail, (size_t)layout->tail_bytes);
+    }
+    if (layout->scales_bytes > 0) {
+        const int64_t scales = record_scale_offset(layout, within, 0);
+        memcpy(to + scales, from + scales, (size_t)layout->scales_bytes);
+    }
+}
+
+static void repad_table(const hone_kv_gather *p, inputs *in)
+{
+    int32_t *table = (int32_t *)(void *)in->image[1];
+    const int32_t *starts = (const int32_t *)(const void *)in->image[2];
+
+    for (int64_t s = 0; s < p->sequences; s++) {
+        const int64_t rows = (int64_t)starts[s + 1] - starts[s];
+        for (int64_t i = integer_ceil_div(rows, p->page_size); i < p->table_pages; i++) {
+            table[s * p->table_pages + i] = INT32_MAX;
+        }
+    }
+}
+
+hone_status inputs_repad_kv_gather(const hone_kv_gather *p, inputs *in, hone_error *error)
+{
+    hone_status status = HONE_OK;
+    record_layout layout = {0};
+    const size_t bytes = in->operand[0].bytes;
+    uint8_t *whole = malloc(bytes + 1);
+
+    if (whole == NULL) {
+        return status_set(error, HONE_NO_MEMORY, NULL, 0, "inputs: a cache as it was");
+    }
+    TRY(record_layout_of(&p->record, p->page_size, &layout, error));
+    memcpy(whole, in->image[0], bytes);
+    memset(in->image[0], VERIFY_POISON, bytes);
+    for (int64_t row = 0; row < p->tokens; row++) {
+        const int64_t slot = reference_kv_slot(p, in, row);
+        if (slot >= 0) {
+            const int64_t page = slot / p->page_size * p->page_stride;
+            copy_token(&layout, slot % p->page_size, whole + page, in->image[0] + page);
+        }
+    }
+    if (p->by == HONE_GATHER_TABLE) {
+        repad_table(p, in);
+    }
+done:
+    free(whole);
     return status;
 }

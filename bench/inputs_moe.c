@@ -288,35 +288,9 @@ done:
     return status;
 }
 
-hone_status inputs_repad(const hone_moe_gemm *p, const inputs *in, inputs *out, hone_error *error)
+hone_status inputs_repad_moe_gemm(const hone_moe_gemm *p, inputs *in, hone_error *error)
 {
-    hone_status status = HONE_OK;
-    inputs made = *in;
-
-    made.image[0] = malloc(in->operand[0].bytes + 8);
-    made.image[1] = malloc(in->operand[1].bytes + 8);
-    if (made.image[0] == NULL || made.image[1] == NULL) {
-        status = status_set(error, HONE_NO_MEMORY, NULL, 0, "inputs: other padding");
-        goto done;
-    }
-    memcpy(made.image[0], in->image[0], in->operand[0].bytes);
-    memcpy(made.image[1], in->image[1], in->operand[1].bytes);
-    TRY(pad_rows(p, &pad_huge, &made, error));
-    *out = made;
-    made = (inputs){0};
-done:
-    free(made.image[0]);
-    free(made.image[1]);
-    return status;
-}
-
-void inputs_free_padded(inputs *padded)
-{
-    if (padded != NULL && padded->len > 0) {
-        free(padded->image[0]);
-        free(padded->image[1]);
-        memset(padded, 0, sizeof *padded);
-    }
+    return pad_rows(p, &pad_huge, in, error);
 }
 
 hone_status inputs_reroute(const hone_moe_gemm *p, const inputs *in, const routing *how,

@@ -34,6 +34,11 @@ void inputs_place_hole(inputs_matrix *m, bool is_a);
 hone_status inputs_fill_moe_gemm(const hone_moe_gemm *p, inputs_kind kind, inputs_routing routes,
                                  uint64_t seed, inputs *in, hone_error *error);
 
+/* Other padding, in place: see inputs_repad. Images 0 and 1 may be written. */
+hone_status inputs_repad_moe_gemm(const hone_moe_gemm *p, inputs *in, hone_error *error);
+hone_status inputs_repad_kv_quant(const hone_kv_quant *p, inputs *in, hone_error *error);
+hone_status inputs_repad_kv_gather(const hone_kv_gather *p, inputs *in, hone_error *error);
+
 /* Rows of plain floats of `dtype` for the quantisers to read: `count` elements, drawn in groups of
  * `group`. */
 hone_status inputs_fill_plain(hone_dtype dtype, uint64_t count, uint32_t group, inputs_kind kind,

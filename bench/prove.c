@@ -69,8 +69,10 @@ static hone_status make_inputs(prover *p, const routing *timed, hone_error *erro
     TRY(inputs_make_routed(problem, p->kinds.kind[0],
                            p->large ? INPUTS_ROUTE_BALANCED : INPUTS_ROUTE_OF_KIND, p->seed, &p->in,
                            error));
+    if (moe || !p->large) {
+        TRY(inputs_repad(problem, &p->in, &p->padded, error));
+    }
     if (moe) {
-        TRY(inputs_repad(&problem->as.moe_gemm, &p->in, &p->padded, error));
         TRY(segments_find(&problem->as.moe_gemm, p->in.image[4], &p->runs, error));
         TRY(make_timed(p, timed, error));
     }

@@ -37,7 +37,7 @@ struct prover {
     verify_memo memo;              /* of `in` */
     prove_kept kept[INPUTS_KINDS]; /* of the others, where they are small */
     inputs rescaled;               /* of a large product; else empty */
-    inputs padded;                 /* of a moe_gemm: `in` with other rows that nobody has */
+    inputs padded;                 /* `in` with other padding, where there is some; else empty */
     segments runs;                 /* of a moe_gemm's `in`; else empty */
     inputs ordinary;     /* of a quantiser on an emulated device: what its time is modelled on */
     inputs timed;        /* of a moe_gemm: rows as they are timed; empty: as in `in` */

@@ -94,6 +94,8 @@ hone_status reference_mqa(const hone_problem *problem, const inputs *in, int64_t
 hone_status reference_kv_quant(const hone_kv_quant *p, const inputs *in, uint8_t *cache,
                                uint64_t *dropped, uint64_t *nonfinite, hone_error *error);
 
+/* The slot that a row of a gather is made of; -1 where it is made of none. */
+int64_t reference_kv_slot(const hone_kv_gather *p, const inputs *in, int64_t row);
 /* `out` and `scales` (of raw rows) and the counter after a gather, which start as `in` has them. */
 hone_status reference_kv_gather(const hone_kv_gather *p, const inputs *in, uint8_t *out,
                                 uint8_t *scales, uint64_t *dropped, hone_error *error);

@@ -144,6 +144,16 @@ static origin by_slot(const hone_kv_gather *p, const inputs *in, int64_t row)
     return (origin){past || slot < 0 ? -1 : slot, true, past};
 }
 
+static origin origin_of(const hone_kv_gather *p, const inputs *in, int64_t row)
+{
+    return p->by == HONE_GATHER_TABLE ? by_table(p, in, row) : by_slot(p, in, row);
+}
+
+int64_t reference_kv_slot(const hone_kv_gather *p, const inputs *in, int64_t row)
+{
+    return origin_of(p, in, row).slot;
+}
+
 /* A token's values. */
 static void get_values(const record_layout *layout, const uint8_t *page, int64_t within,
                        float tensor, uint8_t *to)
@@ -196,7 +206,7 @@ hone_status reference_kv_gather(const hone_kv_gather *p, const inputs *in, uint8
     memcpy(&tensor, in->image[6], in->operand[6].bytes);
     const int64_t row_bytes = raw ? layout.data_bytes + layout.tail_bytes : 2 * layout.input_dims;
     for (int64_t row = 0; row < p->tokens; row++) {
-        const origin from = p->by == HONE_GATHER_TABLE ? by_table(p, in, row) : by_slot(p, in, row);
+        const origin from = origin_of(p, in, row);
         uint8_t *to = out + row * row_bytes, *to_scales = scales + row * layout.scales_bytes;
         *dropped += from.dropped;
         if (from.slot < 0 && from.written) {

@@ -190,20 +190,19 @@ static hone_status add_gated(problem_list *list, const shape *s, const hone_prob
 }
 
 /* Routed experts of a rank that is given `m` tokens, as all of its group are: with experts spread
- * evenly each rank has m * topk rows, and any of the group's tokens may be one expert's. */
-static hone_status add_moe(problem_list *list, const shape *s, int64_t m, hone_error *error)
+ * evenly each rank has m * topk rows, and any of the group's tokens may be one expert's. False for
+ * what is no product of quantised experts. */
+static bool make_moe(const problem_list *list, const shape *s, int64_t m, hone_problem *out)
 {
     const llm_quant *dense = &list->l->weights;
     const bool quantised = s->dtype == HONE_DTYPE_E4M3 || s->dtype == HONE_DTYPE_E2M1;
     const bool fp4 = s->dtype == HONE_DTYPE_E2M1;
-    hone_status status = HONE_OK;
-    hone_problem problem;
-    hone_moe_gemm *p = &problem.as.moe_gemm;
+    hone_moe_gemm *p = &out->as.moe_gemm;
 
     if (s->experts == 0 || is_cache(s) || !quantised || s->block_k == 0) {
-        return HONE_OK;
+        return false;
     }
-    problem_init(&problem, HONE_OP_MOE_GEMM);
+    problem_init(out, HONE_OP_MOE_GEMM);
     p->n = s->n;
     p->k = s->k;
     p->tokens = m;
@@ -218,11 +217,47 @@ static hone_status add_moe(problem_list *list, const shape *s, int64_t m, hone_e
     const int32_t a_scale = block == 32 ? HONE_DTYPE_UE8M0 : HONE_DTYPE_F32;
     p->recipe.a = (hone_quant){HONE_DTYPE_E4M3, fp4 ? a_scale : scale_of(s), 1, block};
     p->recipe.b = (hone_quant){s->dtype, fp4 ? s->scale : scale_of(s), s->block_n, s->block_k};
-    problem_derive(&problem);
+    problem_derive(out);
+    return true;
+}
+
+static hone_status add_moe(problem_list *list, const shape *s, int64_t m, hone_error *error)
+{
+    hone_status status = HONE_OK;
+    hone_problem problem;
+
+    if (!make_moe(list, s, m, &problem)) {
+        return HONE_OK;
+    }
     TRY(add(list, &problem, s, error));
     TRY(add_gated(list, s, &problem, error));
 done:
     return status;
+}
+
+/* W13's A: tokens of the whole group, gathered and quantised into experts' rows. */
+static hone_status add_gathered(problem_list *list, const shape *s, int64_t m, hone_error *error)
+{
+    hone_problem w13, problem;
+    hone_act_quant *p = &problem.as.act_quant;
+
+    if (!is_experts(s, "experts.w13") || !make_moe(list, s, m, &w13)) {
+        return HONE_OK;
+    }
+    const hone_moe_gemm *to = &w13.as.moe_gemm;
+    problem_init(&problem, HONE_OP_ACT_QUANT);
+    p->m = to->m;
+    p->k = to->k;
+    p->experts = to->group_layout == HONE_GROUPS_MASKED ? to->experts : 1;
+    p->tokens = m * list->ep;
+    p->topk = to->topk;
+    p->row_set = HONE_ROWS_GATHERED;
+    p->scale = to->recipe.a.scale;
+    p->group = to->recipe.a.gran_k;
+    p->scale_layout = to->a_scale_layout;
+    p->rule = list->l->weights.pow2 ? HONE_RULE_POW2_AMAX : HONE_RULE_RAW_AMAX;
+    problem_derive(&problem);
+    return add(list, &problem, s, error);
 }
 
 /* The rows of those products, from what the group's tokens chose: other ranks' experts are -1. */
@@ -317,22 +352,30 @@ done:
 typedef hone_status (*problem_adder)(problem_list *list, const shape *s, int64_t m,
                                      hone_error *error);
 
+#define BIT(op) (UINT32_C(1) << (op))
+
+/* Ops that a row needs, all of them: what quantises for experts goes with their products. */
 static const struct {
     int32_t op;
+    uint32_t needs;
     problem_adder add;
 } adders[] = {
-    {HONE_OP_FP8_GEMM, add_gemm},       {HONE_OP_ACT_QUANT, add_act},
-    {HONE_OP_KV_QUANT, add_kv},         {HONE_OP_KV_GATHER, add_gather},
-    {HONE_OP_MOE_GEMM, add_moe},        {HONE_OP_MOE_ALIGN, add_align},
-    {HONE_OP_MOE_COMBINE, add_combine}, {HONE_OP_TOPK, add_topk},
+    {HONE_OP_FP8_GEMM, BIT(HONE_OP_FP8_GEMM), add_gemm},
+    {HONE_OP_ACT_QUANT, BIT(HONE_OP_ACT_QUANT), add_act},
+    {HONE_OP_ACT_QUANT, BIT(HONE_OP_ACT_QUANT) | BIT(HONE_OP_MOE_GEMM), add_gathered},
+    {HONE_OP_KV_QUANT, BIT(HONE_OP_KV_QUANT), add_kv},
+    {HONE_OP_KV_GATHER, BIT(HONE_OP_KV_GATHER), add_gather},
+    {HONE_OP_MOE_GEMM, BIT(HONE_OP_MOE_GEMM), add_moe},
+    {HONE_OP_MOE_ALIGN, BIT(HONE_OP_MOE_ALIGN), add_align},
+    {HONE_OP_MOE_COMBINE, BIT(HONE_OP_MOE_COMBINE), add_combine},
+    {HONE_OP_TOPK, BIT(HONE_OP_TOPK), add_topk},
 };
 
 /* Bit `op` of *wanted for each op of the list. */
 static hone_status parse_ops(const char *ops, uint32_t *wanted, hone_error *error)
 {
-    const uint32_t apart = UINT32_C(1) << HONE_OP_KV_GATHER | UINT32_C(1) << HONE_OP_MOE_GEMM |
-                           UINT32_C(1) << HONE_OP_MOE_ALIGN | UINT32_C(1) << HONE_OP_MOE_COMBINE |
-                           UINT32_C(1) << HONE_OP_TOPK;
+    const uint32_t apart = BIT(HONE_OP_KV_GATHER) | BIT(HONE_OP_MOE_GEMM) | BIT(HONE_OP_MOE_ALIGN) |
+                           BIT(HONE_OP_MOE_COMBINE) | BIT(HONE_OP_TOPK);
 
     *wanted = ops == NULL ? ~apart : 0;
     for (const char *at = ops; at != NULL;) {
@@ -350,7 +393,7 @@ static hone_status parse_ops(const char *ops, uint32_t *wanted, hone_error *erro
                 "moe_align moe_combine topk",
                 (int)(len < 40 ? len : 40), at);
         }
-        *wanted |= UINT32_C(1) << op;
+        *wanted |= BIT(op);
         at = at[len] == ',' ? at + len + 1 : NULL;
     }
     return HONE_OK;
@@ -394,7 +437,7 @@ hone_status llm_problems(const llm *l, int tp, int ep, const int64_t *m_list, si
     TRY(llm_shapes(l, tp, ep, &shapes, &shapes_len, error));
     TRY(check_refused(l, tp, ep, shapes, shapes_len, error));
     for (size_t a = 0; a < ARRAY_LEN(adders); a++) {
-        bool skip = (wanted >> adders[a].op & 1) == 0;
+        bool skip = (wanted & adders[a].needs) != adders[a].needs;
 
         for (size_t i = 0; !skip && i < shapes_len * m_len; i++) {
             TRY(adders[a].add(&list, &shapes[i / m_len], m_list[i % m_len], error));

@@ -63,7 +63,8 @@ typedef struct llm_problem {
  * and routed experts and the indexer's choice have to be asked for.
  *   fp8_gemm   every dense e4m3 weight; blocks of 32 keep their ue8m0 scales, larger ones take f32,
  *              which the per-128 kernels read; a batch lies inside the rows (layout inner)
- *   act_quant  the inputs of those, with the scales as the GEMM's a_scale_layout wants them
+ *   act_quant  the inputs of those, with the scales as the GEMM's a_scale_layout wants them; where
+ *              moe_gemm is asked for too, also W13's, gathered from the group's tokens
  *   kv_quant   the caches' rows
  *   kv_gather  of sequences' pages: the indexer's keys raw, the other caches' rows as bf16
  *   moe_gemm   routed experts that are quantised, for m tokens of each rank: masked up to 128, with

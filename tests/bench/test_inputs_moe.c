@@ -156,7 +156,7 @@ START_TEST(rows_that_nobody_has_are_poison_and_others_are_not)
     make(layouts[_i], INPUTS_HOLES, INPUTS_ROUTE_OF_KIND, 7, &problem, &in);
     const hone_moe_gemm *p = &problem.as.moe_gemm;
     uint8_t *mark = owned(p, &in);
-    ck_assert_int_eq(inputs_repad(p, &in, &other, &e), HONE_OK);
+    ck_assert_int_eq(inputs_repad(&problem, &in, &other, &e), HONE_OK);
     for (int64_t row = 0; row < p->m * segments_matrices(p); row++) {
         const uint8_t *first = in.image[0] + row * p->k, *second = other.image[0] + row * p->k;
         for (int64_t k = 0; k < p->k; k++) {

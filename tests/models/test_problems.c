@@ -221,16 +221,19 @@ END_TEST
 static const struct {
     const char *model;
     int64_t tokens; /* of a rank */
-    const char *align, *combine;
+    const char *align, *combine, *gathered;
     int32_t launches;
 } routed[] = {
     {"deepseek-v3.2", 64, "moe_align:tokens=512,experts=32,topk=8,group_layout=masked",
-     "moe_combine:tokens=512,n=7168,m=16384,topk=8,accumulate=1", 58},
+     "moe_combine:tokens=512,n=7168,m=16384,topk=8,accumulate=1",
+     "act_quant:m=512,k=7168,experts=32,tokens=512,topk=8,row_set=gathered,rule=pow2_amax", 58},
     {"deepseek-v4.1-flash", 512,
      "moe_align:tokens=4096,m=9088,experts=48,topk=6,group_layout=contiguous",
-     "moe_combine:tokens=4096,n=5120,m=9088,topk=6,accumulate=1", 40},
+     "moe_combine:tokens=4096,n=5120,m=9088,topk=6,accumulate=1",
+     "act_quant:m=9088,k=5120,tokens=4096,topk=6,row_set=gathered,scale=ue8m0,group=32", 40},
     {"qwen3-235b-a22b", 1, "moe_align:tokens=8,experts=16,topk=8,group_layout=masked",
-     "moe_combine:tokens=8,n=4096,m=2048,topk=8", 94},
+     "moe_combine:tokens=8,n=4096,m=2048,topk=8",
+     "act_quant:m=128,k=4096,experts=16,tokens=8,topk=8,row_set=gathered", 94},
 };
 
 START_TEST(routed_experts_ask_for_rows_and_sums)
@@ -258,6 +261,56 @@ START_TEST(routed_experts_ask_for_rows_and_sums)
     for (size_t i = 0; i < len; i++) { /* a plain list has neither */
         ck_assert_int_lt(problems[i].problem.op, HONE_OP_MOE_ALIGN);
     }
+    free(problems);
+    llm_close(l);
+}
+END_TEST
+
+static size_t count_gathered(const llm_problem *problems, size_t len, size_t *last)
+{
+    size_t count = 0;
+
+    for (size_t i = 0; i < len; i++) {
+        const hone_problem *p = &problems[i].problem;
+        if (p->op == HONE_OP_ACT_QUANT && p->as.act_quant.row_set == HONE_ROWS_GATHERED) {
+            *last = i;
+            count++;
+        }
+    }
+    return count;
+}
+
+/* Beside the products, what quantises for them; without them, dense inputs alone. */
+START_TEST(routed_experts_have_their_tokens_gathered)
+{
+    const int64_t *m = &routed[_i].tokens;
+    llm_problem *problems = NULL;
+    hone_problem want;
+    hone_error error = {0};
+    llm *l = NULL;
+    size_t len = 0, at = 0;
+
+    ck_assert_int_eq(llm_open(routed[_i].model, &l, NULL), HONE_OK);
+    ck_assert_msg(llm_problems(l, 1, 8, m, 1, "act_quant,moe_gemm", &problems, &len, &error) ==
+                      HONE_OK,
+                  "%s", error.message);
+    ck_assert_uint_eq(count_gathered(problems, len, &at), 1);
+    ck_assert_int_eq(hone_problem_parse(routed[_i].gathered, &want, &error), HONE_OK);
+    ck_assert_mem_eq(&problems[at].problem, &want, sizeof want);
+    ck_assert_str_eq(problems[at].use, "experts.w13");
+    ck_assert_int_eq(problems[at].launches, routed[_i].launches);
+    for (size_t i = 0; i < len; i++) { /* they make what the products read */
+        const hone_moe_gemm *g = &problems[i].problem.as.moe_gemm;
+        const hone_act_quant *q = &problems[at].problem.as.act_quant;
+        if (problems[i].problem.op == HONE_OP_MOE_GEMM &&
+            strcmp(problems[i].use, "experts.w13") == 0) {
+            ck_assert(q->m == g->m && q->k == g->k && q->group == g->recipe.a.gran_k &&
+                      q->scale == g->recipe.a.scale && q->scale_layout == g->a_scale_layout);
+        }
+    }
+    free(problems);
+    ck_assert_int_eq(llm_problems(l, 1, 8, m, 1, "act_quant", &problems, &len, &error), HONE_OK);
+    ck_assert_uint_eq(count_gathered(problems, len, &at), 0);
     free(problems);
     llm_close(l);
 }
@@ -424,6 +477,8 @@ int main(void)
     tcase_add_test(tests, gathers_are_asked_for);
     tcase_add_loop_test(tests, indexers_ask_for_their_choice, 0, (int)ARRAY_LEN(indexed));
     tcase_add_loop_test(tests, routed_experts_ask_for_rows_and_sums, 0, (int)ARRAY_LEN(routed));
+    tcase_add_loop_test(tests, routed_experts_have_their_tokens_gathered, 0,
+                        (int)ARRAY_LEN(routed));
     tcase_add_loop_test(tests, ops_select_problems, 0, sizeof counts / sizeof counts[0]);
     tcase_add_loop_test(tests, what_cannot_run_is_refused, 0, sizeof refusals / sizeof refusals[0]);
     tcase_add_test(tests, a_reblocked_model_is_refused_where_its_experts_do_not_divide);
