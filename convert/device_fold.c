@@ -188,17 +188,21 @@ done:
     return status;
 }
 
-/* Launch a tile's kernel, which is made for the first of them, and wait. */
+/* Launch a tile's kernel, which is made for the first of them, and wait. One that has too many
+ * columns for a narrower tile gives way to that tile's, which the wide ones take too. */
 static hone_status launch(device_fold *f, const hone_problem *problem, kernel *k,
                           const CUdeviceptr *buffers, size_t len, hone_error *error)
 {
     hone_status status = HONE_OK;
 
+    if (k->module != NULL && manifest_plan(k->choice.m, problem, &f->device->gpu.facts,
+                                           &k->choice.config, &f->plan, NULL) != HONE_OK) {
+        module_unload(k->module);
+        k->module = NULL;
+    }
     if (k->module == NULL) {
         TRY(load(f, problem, k, error));
     }
-    TRY(manifest_plan(k->choice.m, problem, &f->device->gpu.facts, &k->choice.config, &f->plan,
-                      error));
     TRY(module_launch(k->module, &f->plan, (const uint64_t *)buffers, len, 0, NULL, error));
     TRY(call(f, f->device->driver->cuCtxSynchronize(), "cuCtxSynchronize", error));
 done:
@@ -262,13 +266,15 @@ done:
     return status;
 }
 
-static hone_status check_room(const device_fold *f, uint64_t elements, hone_error *error)
+static hone_status check_room(const device_fold *f, uint64_t elements, uint64_t blocks,
+                              hone_error *error)
 {
-    return elements <= f->elements
+    return elements <= f->elements && blocks <= f->elements / 32
                ? HONE_OK
                : status_set(error, HONE_LIMIT, f->device->spec, 0,
-                            "a tile of %" PRIu64 " elements; there is room for %" PRIu64, elements,
-                            f->elements);
+                            "a tile of %" PRIu64 " elements and %" PRIu64
+                            " scales; there is room for %" PRIu64 " and %" PRIu64,
+                            elements, blocks, f->elements, f->elements / 32);
 }
 
 hone_status device_fold_run(device_fold *f, const fold_tile *t, hone_error *error)
@@ -276,7 +282,8 @@ hone_status device_fold_run(device_fold *f, const fold_tile *t, hone_error *erro
     if (t->out_stride != t->cols) {
         return status_set(error, HONE_BAD_ARGUMENT, f->device->spec, 0, "rows with gaps");
     }
-    hone_status status = check_room(f, t->rows * t->cols, error);
+    hone_status status = check_room(
+        f, t->rows * t->cols, blocks_of(t->rows, t->cols, t->block_rows, t->block_cols), error);
     if (status == HONE_OK) {
         pthread_mutex_lock(&f->lock);
         status = fold_on(f, t, error);
@@ -357,7 +364,8 @@ done:
 
 hone_status device_fold_requantise(device_fold *f, const requantise_tile *t, hone_error *error)
 {
-    hone_status status = check_room(f, t->rows * t->cols, error);
+    hone_status status = check_room(
+        f, t->rows * t->cols, blocks_of(t->rows, t->cols, t->block_rows, t->block_cols), error);
 
     if (status == HONE_OK) {
         pthread_mutex_lock(&f->lock);

@@ -19,16 +19,16 @@ uint64_t plan_scale_cols(const plan *p, const plan_item *item)
 
 /* ---- What becomes of a tensor. ------------------------------------------------------------- */
 
-static hone_status refuse_pair(const pairing *p, const char *source, hone_error *error)
+static hone_status refuse_pair(const pairing *p, const char *why, const char *source,
+                               hone_error *error)
 {
     char weight[160], scale[160];
 
     return status_set(
         error, HONE_BAD_TEXT, source, 0,
-        "tensor '%.120s' is %s and its scales '%.120s' are %s, which fit no block; "
-        "give --pair or --skip",
+        "tensor '%.120s' is %s and its scales '%.120s' are %s, which %s; give --pair or --skip",
         p->weight->tensor->name, safetensors_describe(p->weight->tensor, weight, sizeof weight),
-        p->scale->tensor->name, safetensors_describe(p->scale->tensor, scale, sizeof scale));
+        p->scale->tensor->name, safetensors_describe(p->scale->tensor, scale, sizeof scale), why);
 }
 
 /* Whether an e4m3 weight's scales are blocks, and others than are wished for: of another size, or
@@ -59,7 +59,11 @@ static hone_status choose(const plan *p, const checkpoint_entry *entry, plan_ite
         return HONE_OK;
     }
     if (pair.kind == PAIRING_BAD_SHAPE && (e4m3 ? w->requantise : w->fold)) {
-        return refuse_pair(&pair, p->from->path, error);
+        return refuse_pair(&pair, "fit no block", p->from->path, error);
+    }
+    if (pair.kind == PAIRING_BAD_DTYPE && w->requantise) {
+        return refuse_pair(&pair, "are none of F32, BF16, F16, F8_E8M0 and U8", p->from->path,
+                           error);
     }
     if (pair.kind == PAIRING_MXFP4 && w->fold) {
         item->kind = PLAN_FOLD;

@@ -193,6 +193,76 @@ START_TEST(a_requantised_tile_whose_scale_differs_is_refused)
 }
 END_TEST
 
+/* Each tile is its own shape: what was chosen for the first, the widest, need not be legal for the
+ * next ones, of 1 column of blocks and of a few. */
+START_TEST(narrow_tiles_follow_wide_ones)
+{
+    enum { WIDE = 7168 };
+    static const uint64_t cols[] = {WIDE, 128, 512, WIDE, 32};
+    static uint8_t codes[2 * WIDE], out[2 * WIDE];
+    static float scales[2 * WIDE / 32], made[WIDE / 32];
+    device_fold *device = NULL;
+
+    setenv("XDG_CACHE_HOME", scene_path("."), 1);
+    memset(codes, 0x7e, sizeof codes);
+    for (size_t i = 0; i < ARRAY_LEN(scales); i++) {
+        scales[i] = 0x1p-3f;
+    }
+    for (size_t i = 0; i < ARRAY_LEN(made); i++) {
+        made[i] = 0x1p-3f;
+    }
+    ck_assert_int_eq(device_fold_open("emu:h20", 2 * WIDE, &device, &scene_error), HONE_OK);
+    for (size_t i = 0; i < ARRAY_LEN(cols); i++) {
+        const requantise_tile tile = {.codes = codes,
+                                      .codes_stride = cols[i],
+                                      .scales = scales,
+                                      .scales_stride = cols[i] / 32,
+                                      .rows = 2,
+                                      .cols = cols[i],
+                                      .from_rows = 32,
+                                      .from_cols = 32,
+                                      .block_rows = 128,
+                                      .block_cols = 128,
+                                      .rule = PLAN_CEIL,
+                                      .out = out,
+                                      .out_scales = made};
+        memset(out, 0, sizeof out);
+        ck_assert_msg(device_fold_requantise(device, &tile, &scene_error) == HONE_OK, "%d: %s",
+                      (int)cols[i], scene_error.message);
+        ck_assert_mem_eq(out, codes, 2 * cols[i]);
+    }
+    device_fold_close(device);
+}
+END_TEST
+
+/* A scale for each element of a column: few elements, too many scales. */
+START_TEST(a_tile_of_more_scales_than_there_is_room_for_is_refused)
+{
+    static uint8_t codes[40], out[40];
+    static float scales[40], made[40];
+    const requantise_tile tile = {.codes = codes,
+                                  .codes_stride = 1,
+                                  .scales = scales,
+                                  .scales_stride = 1,
+                                  .rows = 40,
+                                  .cols = 1,
+                                  .from_rows = 1,
+                                  .from_cols = 32,
+                                  .block_rows = 1,
+                                  .block_cols = 32,
+                                  .rule = PLAN_CEIL,
+                                  .out = out,
+                                  .out_scales = made};
+    device_fold *device = NULL;
+
+    setenv("XDG_CACHE_HOME", scene_path("."), 1);
+    ck_assert_int_eq(device_fold_open("emu:h20", 1 << 10, &device, &scene_error), HONE_OK);
+    ck_assert_int_eq(device_fold_requantise(device, &tile, &scene_error), HONE_LIMIT);
+    ck_assert_ptr_nonnull(strstr(scene_error.message, "40 scales"));
+    device_fold_close(device);
+}
+END_TEST
+
 int main(void)
 {
     TCase *tests = tcase_create("device");
@@ -203,5 +273,7 @@ int main(void)
                         (int)ARRAY_LEN(requantised));
     tcase_add_test(tests, a_tile_whose_scales_differ_is_refused);
     tcase_add_test(tests, a_requantised_tile_whose_scale_differs_is_refused);
+    tcase_add_test(tests, narrow_tiles_follow_wide_ones);
+    tcase_add_test(tests, a_tile_of_more_scales_than_there_is_room_for_is_refused);
     return suite_run("convert/device", tests);
 }

@@ -284,6 +284,42 @@ START_TEST(scales_that_are_no_scales_are_refused)
 }
 END_TEST
 
+/* Case 69: a double of 1e-50 would be 0 as a float, one of 1e300 infinite. Scales that wide are
+ * refused by their dtype, and nothing is narrowed; without --requantise they are copied. */
+START_TEST(scales_that_are_doubles_are_refused_and_not_narrowed)
+{
+    static const double wide[] = {1e-50, 1e300, 0.5};
+    build b = {0};
+    uint64_t random = 8;
+    plan_wishes wishes = scene_wishes;
+    size_t converted = 0;
+
+    wishes.requantise = true;
+    build_random(&b, &random, "a.weight", SAFETENSORS_F8_E4M3, 0, 127, 2, 64, 64);
+    uint8_t *raw = build_add(&b, "a.weight_scale_inv", SAFETENSORS_F64, 2, 1, 1);
+    memcpy(raw, &wide[_i], sizeof wide[0]);
+    build_write(&b, scene_path("in.safetensors"));
+    ck_assert_int_eq(scene_convert("in.safetensors", "out.safetensors", &wishes, 2, &converted),
+                     HONE_BAD_TEXT);
+    ck_assert_msg(strstr(scene_error.message, "'a.weight_scale_inv'") != NULL &&
+                      strstr(scene_error.message, "F64") != NULL &&
+                      strstr(scene_error.message, "--skip") != NULL,
+                  "%s", scene_error.message);
+    ck_assert_int_eq(scene_files(), 1);
+    wishes.requantise = false;
+    ck_assert_int_eq(scene_convert("in.safetensors", "out.safetensors", &wishes, 2, &converted),
+                     HONE_OK);
+    ck_assert_uint_eq(converted, 0);
+    safetensors_file *made = scene_open("out.safetensors");
+    const safetensors_tensor *t = NULL;
+    uint8_t *copied = build_load(made, "a.weight_scale_inv", &t);
+    ck_assert_uint_eq(t->bytes, sizeof wide[0]);
+    ck_assert_mem_eq(copied, &wide[_i], sizeof wide[0]);
+    free(copied);
+    safetensors_close(made);
+}
+END_TEST
+
 /* kernels.md's floor of 1e-4 under amax is for what is quantised; values that a checkpoint holds
  * already are kept, however small their scales. */
 START_TEST(values_of_tiny_scales_are_kept)
@@ -388,6 +424,7 @@ int main(void)
     tcase_add_test(tests, the_price_of_32_to_128_is_small_and_nothing_saturates);
     tcase_add_loop_test(tests, scales_that_are_no_scales_are_refused, 0,
                         (int)ARRAY_LEN(bad_scales));
+    tcase_add_loop_test(tests, scales_that_are_doubles_are_refused_and_not_narrowed, 0, 3);
     tcase_add_loop_test(tests, values_of_tiny_scales_are_kept, 0, 2);
     tcase_add_test(tests, tensors_at_odd_offsets_are_read_alike);
     tcase_add_test(tests, raw_scales_do_not_go_into_bytes);

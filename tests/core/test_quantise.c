@@ -338,6 +338,69 @@ START_TEST(a_product_in_f16_has_the_quotients_code)
 }
 END_TEST
 
+/* Case 70: 0.05 and 1.0 under one scale. It is that of the 1.0, wherever it stands, by the largest
+ * number of the codes' own format; of the 0.05 alone it would be 2^-13, or 0.05 / 448, and the 1.0
+ * would be cut to 0.05. Codes of 0.05 and of 1. */
+static const struct {
+    hone_scale_rule rule;
+    hone_dtype element;
+    float scale;
+    uint8_t small, large;
+} shared[] = {
+    {HONE_RULE_POW2_AMAX, HONE_DTYPE_E4M3, 0x1p-8f, 0x55, 0x78},      /* 12.8 to 13; 256 */
+    {HONE_RULE_POW2_SCALE, HONE_DTYPE_E4M3, 0x1p-8f, 0x55, 0x78},     /* the same */
+    {HONE_RULE_RAW_AMAX, HONE_DTYPE_E4M3, 1.0f / 448.0f, 0x5b, 0x7e}, /* 22.4 to 22; 448 */
+    {HONE_RULE_POW2_AMAX, HONE_DTYPE_E2M1, 0x1p-2f, 0, 6},            /* 0.2 to 0; 4 */
+    {HONE_RULE_E4M3_NEAR, HONE_DTYPE_E2M1, 0x1.6p-3f, 1, 7},          /* 0.29 to 0.5; 5.8 to 6 */
+};
+
+START_TEST(parts_that_share_a_scale_share_the_largest)
+{
+    const bool nibbles = shared[_i].element == HONE_DTYPE_E2M1;
+
+    for (size_t at = 0; at < 32; at++) {
+        float x[32];
+        uint8_t q[32];
+        for (size_t i = 0; i < ARRAY_LEN(x); i++) {
+            x[i] = i == at ? 1.0f : 0.05f;
+        }
+        const float scale = numfmt_quantise(x, 32, shared[_i].rule, shared[_i].element, q, NULL);
+        ck_assert_double_eq((double)scale, (double)shared[_i].scale);
+        for (size_t i = 0; i < ARRAY_LEN(x); i++) {
+            const int code = nibbles ? q[i / 2] >> 4 * (i % 2) & 15 : q[i];
+            ck_assert_int_eq(code, i == at ? shared[_i].large : shared[_i].small);
+        }
+    }
+}
+END_TEST
+
+/* Case 71: a scale is made of the group's own elements; what lies behind a short group, or was
+ * quantised before, changes nothing. */
+START_TEST(what_lies_behind_a_group_makes_no_scale)
+{
+    static const float behind[] = {0, 3e38f, NAN, -INFINITY};
+    uint8_t want[20] = {0};
+    float scale = 0;
+
+    for (size_t b = 0; b < ARRAY_LEN(behind); b++) {
+        float x[32];
+        uint8_t q[32];
+        memset(q, 0xa5, sizeof q);
+        for (size_t i = 0; i < ARRAY_LEN(x); i++) {
+            x[i] = i < 20 ? 0.01f * (float)i : behind[b];
+        }
+        const float made = numfmt_quantise(x, 20, rules[_i], HONE_DTYPE_E4M3, q, NULL);
+        if (b == 0) {
+            scale = made;
+            memcpy(want, q, sizeof want);
+        }
+        ck_assert_double_eq((double)made, (double)scale);
+        ck_assert_mem_eq(q, want, sizeof want);
+        ck_assert_uint_eq(q[20], 0xa5);
+    }
+}
+END_TEST
+
 START_TEST(a_nan_or_infinity_spoils_its_nibbles)
 {
     static const float specials[] = {NAN, INFINITY, -INFINITY};
@@ -381,6 +444,9 @@ int main(void)
                         (int)ARRAY_LEN(e4m3s));
     tcase_add_test(tests, a_rounded_sixth_serves_as_well);
     tcase_add_test(tests, a_product_in_f16_has_the_quotients_code);
+    tcase_add_loop_test(tests, parts_that_share_a_scale_share_the_largest, 0,
+                        (int)ARRAY_LEN(shared));
+    tcase_add_loop_test(tests, what_lies_behind_a_group_makes_no_scale, 0, all);
     tcase_add_test(tests, a_nan_or_infinity_spoils_its_nibbles);
     return suite_run("core/quantise", tests);
 }
