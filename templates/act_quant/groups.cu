@@ -6,8 +6,8 @@
 // layout, its padding included: a padding scale is 1.0 (0x7f), so that a reader of whole words
 // meets neither NaN nor an undefined byte. Rows that there are not (MoE: past an expert's last, or
 // of no expert) are neither read nor written. Rows that are gathered come from x's row of their
-// entry, so that one launch orders tokens by expert and quantises them. Codes and scales equal core/numfmt.h's, byte for
-// byte. Domains and launch: groups.yaml.
+// entry, so that one launch orders tokens by expert and quantises them. Codes and scales equal
+// core/numfmt.h's, byte for byte. Domains and launch: groups.yaml.
 #include "device/activation.cuh"
 #include "device/quantise.cuh"
 #include "device/scale_layout.cuh"

@@ -271,7 +271,8 @@ __global__ void __launch_bounds__(C.tokens *Work<C>::kThreads)
     if (thread % Run<1>::kLanes == 0) {
 #pragma unroll
         for (int r = 0; r < C.pieces; r++) {
-            copy_bytes<16, C.align>(page + (data + thread * 4) + r * W::kThreads * 4, runs.run[r].word);
+            copy_bytes<16, C.align>(page + (data + thread * 4) + r * W::kThreads * 4,
+                                    runs.run[r].word);
         }
     }
     store_scales<C>(page + u32(scales_at + within * scales_row), thread, made);
