@@ -1,4 +1,5 @@
-/* check_rows.c - choices of experts and places of rows that mean nothing, by token and choice. */
+/* check_rows.c - choices of experts and places of rows that mean nothing, by token and choice;
+ * entries of tokens that there are not, by expert and row. */
 #include "runtime/check_parts.h"
 
 #include <inttypes.h>
@@ -7,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { TOPK_IDS = 0, PLACE = 1, WEIGHT = 2 };
+enum { TOPK_IDS = 0, PLACE = 1, WEIGHT = 2, ROWS = 3 };
 
 /* Integers of 4 or 8 bytes for each choice of each token: -1, or below `limit`. */
 typedef struct choices {
@@ -113,5 +114,35 @@ hone_status check_moe_combine(const checker *c, hone_error *error)
     TRY(see_weights(c, &s, error));
 done:
     free(s.read);
+    return status;
+}
+
+/* Below 0 is a row that is not there, in any set; other sets clamp or only look at the sign. */
+hone_status check_act_quant(const checker *c, hone_error *error)
+{
+    hone_status status = HONE_OK;
+    const hone_act_quant *p = &c->r->problem->as.act_quant;
+    const int64_t entries = p->tokens * p->topk;
+    uint64_t len = 0;
+
+    if (p->row_set != HONE_ROWS_GATHERED) {
+        return HONE_OK;
+    }
+    for (uint64_t at = 0; at < c->r->operands[ROWS].bytes; at += len) {
+        TRY(check_fetch_chunk(c, ROWS, at, &len, error));
+        for (uint64_t i = 0; i < len; i += sizeof(int32_t)) {
+            const int64_t row = (int64_t)((at + i) / sizeof(int32_t));
+            int32_t entry = 0;
+            memcpy(&entry, c->chunk + i, sizeof entry);
+            if (entry >= entries) {
+                return status_set(error, HONE_BAD_ARGUMENT, "rows", 0,
+                                  "checked: rows of expert %" PRId64 ", row %" PRId64
+                                  " is %d; it is one of %" PRId64
+                                  " entries (tokens * topk), or below 0",
+                                  row / p->m, row % p->m, entry, entries);
+            }
+        }
+    }
+done:
     return status;
 }

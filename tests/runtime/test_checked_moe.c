@@ -121,6 +121,7 @@ END_TEST
  */
 
 #define ALIGN   "moe_align:tokens=3,experts=5,topk=2,group_layout=contiguous,row_align=8"
+#define GATHER  "act_quant:m=3,k=128,experts=2,row_set=gathered,tokens=3,topk=2"
 #define COMBINE "moe_combine:tokens=3,n=8,topk=2,m=16"
 
 static const struct {
@@ -150,6 +151,14 @@ static const struct {
      8,
      "checked: topk_ids of token 0, choice 1 is 4294967296; it is an expert's number, or -1",
      "topk_ids"},
+    {GATHER, 3, {5, 0, -1, INT32_MIN, 2, 2}, 4, "", ""},
+    {GATHER,
+     3,
+     {5, 0, -1, 1, 6, 2},
+     4,
+     "checked: rows of expert 1, row 1 is 6; it is one of 6 entries (tokens * topk), or below 0",
+     "rows"},
+    {"act_quant:m=6,k=128,row_set=listed", 3, {5, 0, -1, 1, 6, 2}, 4, "", ""},
     {COMBINE, 1, {15, 0, -1, -1, 3, 3}, 4, "", ""},
     {COMBINE,
      1,
