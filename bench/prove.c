@@ -8,6 +8,8 @@
 
 enum { THREADS_MOST = 64 }; /* of hone_emu.h's set_threads */
 
+#define PADDED_BYTES (UINT64_C(256) << 20) /* of a copy with other padding, but of a moe_gemm */
+
 static hone_status open_lane(const prover *p, const device *d, prove_lane *out, hone_error *error)
 {
     hone_status status = prove_buffers_open(d, &p->in, &out->buffers, error);
@@ -69,7 +71,7 @@ static hone_status make_inputs(prover *p, const routing *timed, hone_error *erro
     TRY(inputs_make_routed(problem, p->kinds.kind[0],
                            p->large ? INPUTS_ROUTE_BALANCED : INPUTS_ROUTE_OF_KIND, p->seed, &p->in,
                            error));
-    if (moe || !p->large) {
+    if (moe || (!p->large && p->in.operand[0].bytes <= PADDED_BYTES)) {
         TRY(inputs_repad(problem, &p->in, &p->padded, error));
     }
     if (moe) {
