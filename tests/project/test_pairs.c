@@ -55,7 +55,7 @@ static const pairs_axis act[] = {
     {"count", {"0", "1"}, true},
     {"scale", {"f32", "ue8m0"}, false},
     {"scale_layout", {"row", "col", "tma", "packed"}, false},
-    {"rule", {"pow2_amax", "raw_amax", "pow2_scale", "raw_tiny"}, true},
+    {"rule", {"pow2_amax", "raw_amax", "pow2_scale", "raw_tiny", "pow2_tiny"}, true},
 };
 static const pairs_axis weight[] = {
     {"n", {SIZES}, true},
@@ -65,7 +65,7 @@ static const pairs_axis weight[] = {
     {"gran_k", {"32", "128"}, false},
     {"scale", {"f32", "ue8m0"}, false},
     {"scale_layout", {"row", "col", "tma", "packed"}, false},
-    {"rule", {"pow2_amax", "raw_amax", "pow2_scale", "raw_tiny"}, true},
+    {"rule", {"pow2_amax", "raw_amax", "pow2_scale", "raw_tiny", "pow2_tiny"}, true},
 };
 static const pairs_axis mxfp4[] = {
     {"n", {SIZES}, false},
