@@ -80,8 +80,10 @@ static hone_status allocate_values(device_fold *f, hone_error *error)
     if (f->weight[W] == 0) {
         TRY(make_room(f, &f->weight[W], f->elements * sizeof *f->values, error));
     }
-    if (f->weight[SPECIAL] == 0) {
+    if (f->weight[SPECIAL] == 0) { /* a counter is added to, so that it needs a value */
         TRY(make_room(f, &f->weight[SPECIAL], sizeof(uint64_t), error));
+        TRY(call(f, f->device->driver->cuMemsetD8(f->weight[SPECIAL], 0, sizeof(uint64_t)),
+                 "cuMemsetD8", error));
     }
 done:
     return status;

@@ -54,7 +54,7 @@ static void open_both(both *b, const char *text, inputs_kind kind)
 {
     *b = (both){0};
     ck_assert_msg(hone_problem_parse(text, &b->problem, &e) == HONE_OK, "%s", e.message);
-    ck_assert_int_eq(inputs_make(&b->problem, kind, 11, &b->in[0], &e), HONE_OK);
+    ck_assert_int_eq(inputs_make(&b->problem, kind, 12, &b->in[0], &e), HONE_OK);
     ck_assert_int_eq(inputs_repad(&b->problem, &b->in[0], &b->in[1], &e), HONE_OK);
     ck_assert_uint_eq(b->in[1].len, b->in[0].len);
 }
