@@ -190,21 +190,17 @@ done:
     return status;
 }
 
-/* Launch a tile's kernel, which is made for the first of them, and wait. One that has too many
- * columns for a narrower tile gives way to that tile's, which the wide ones take too. */
+/* Launch a tile's kernel, which is made for the first of them, and wait. */
 static hone_status launch(device_fold *f, const hone_problem *problem, kernel *k,
                           const CUdeviceptr *buffers, size_t len, hone_error *error)
 {
     hone_status status = HONE_OK;
 
-    if (k->module != NULL && manifest_plan(k->choice.m, problem, &f->device->gpu.facts,
-                                           &k->choice.config, &f->plan, NULL) != HONE_OK) {
-        module_unload(k->module);
-        k->module = NULL;
-    }
     if (k->module == NULL) {
         TRY(load(f, problem, k, error));
     }
+    TRY(manifest_plan(k->choice.m, problem, &f->device->gpu.facts, &k->choice.config, &f->plan,
+                      error));
     TRY(module_launch(k->module, &f->plan, (const uint64_t *)buffers, len, 0, NULL, error));
     TRY(call(f, f->device->driver->cuCtxSynchronize(), "cuCtxSynchronize", error));
 done:

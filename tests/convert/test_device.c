@@ -193,14 +193,14 @@ START_TEST(a_requantised_tile_whose_scale_differs_is_refused)
 }
 END_TEST
 
-/* Each tile is its own shape: what was chosen for the first, the widest, need not be legal for the
- * next ones, of 1 column of blocks and of a few. */
+/* Each tile is its own shape: the config of the first, the widest, serves those that have fewer
+ * blocks than a CTA of it. */
 START_TEST(narrow_tiles_follow_wide_ones)
 {
     enum { WIDE = 7168 };
     static const uint64_t cols[] = {WIDE, 128, 512, WIDE, 32};
     static uint8_t codes[2 * WIDE], out[2 * WIDE];
-    static float scales[2 * WIDE / 32], made[WIDE / 32];
+    static float scales[2 * WIDE / 32], made[2 * WIDE / 32];
     device_fold *device = NULL;
 
     setenv("XDG_CACHE_HOME", scene_path("."), 1);
@@ -221,8 +221,8 @@ START_TEST(narrow_tiles_follow_wide_ones)
                                       .cols = cols[i],
                                       .from_rows = 32,
                                       .from_cols = 32,
-                                      .block_rows = 128,
-                                      .block_cols = 128,
+                                      .block_rows = 1,
+                                      .block_cols = 32,
                                       .rule = PLAN_CEIL,
                                       .out = out,
                                       .out_scales = made};
