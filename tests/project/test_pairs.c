@@ -42,7 +42,7 @@ static const pairs_axis scaled[] = {
     {"a_scale_layout", {"row", "col", "packed"}, true},
     {"b_scale_layout", {"row", "col", "packed"}, true},
 };
-/* Only rows that are gathered have tokens: none, or some with entries of their own. */
+/* Rows that are gathered have tokens, which no others have: none, or some with entries. */
 static const pairs_axis act[] = {
     {"m", {SIZES}, true},
     {"k", {"32", "128", "160", "192", "384", "576", "1024"}, false},
@@ -50,8 +50,7 @@ static const pairs_axis act[] = {
     {"group", {"32", "64", "128"}, false},
     {"activation", {"plain", "silu_mul", "silu_mul_v4"}, false},
     {"experts", {"1", "3", "6"}, true},
-    {"row_set", {"every", "masked", "listed", "gathered"}, true},
-    {"tokens", {"0", "9,topk=6"}, true},
+    {"row_set", {"every", "masked", "listed", "gathered", "gathered,tokens=9,topk=6"}, true},
     {"count", {"0", "1"}, true},
     {"scale", {"f32", "ue8m0"}, false},
     {"scale_layout", {"row", "col", "tma", "packed"}, false},
