@@ -116,9 +116,9 @@ HONE_API hone_status hone_lookup(const hone_runtime *runtime, const hone_problem
  *   moe_gemm        the same of the rows that have an expert, and before them groups: labels past
  *                   the last expert, of two experts within row_align rows or behind padding there;
  *                   rows below 0 or past m; ends that fall; a k that is no whole scale groups
- *   act_quant       of gathered rows an entry past the last token's (negative ones are padding)
  *   moe_align       a choice that is no expert's number and not -1
  *   moe_combine     a place that is no row and not -1; a weight, of a row, that is not finite
+ *   act_quant       rows of an expert below 0 or past m (masked), an entry past the last (gathered)
  *   kv_quant        a slot past the cache; a slot that two tokens share (negative ones are padding)
  *   the other ops   nothing: NaN and infinities have their meaning there, or are counted */
 HONE_API hone_status hone_launch(const hone_choice *choice, const hone_arg *args, size_t count,

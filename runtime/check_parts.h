@@ -30,10 +30,10 @@ hone_status check_quantised(const checker *c, const check_matrix *q, hone_error 
 
 /* Groups first, then codes and scales of rows that have an expert. */
 hone_status check_moe_gemm(const checker *c, hone_error *error);
-/* Entries that rows are gathered for. */
-hone_status check_act_quant(const checker *c, hone_error *error);
 /* Experts that tokens chose; places of their rows, and the weights of those that are read. */
 hone_status check_moe_align(const checker *c, hone_error *error);
 hone_status check_moe_combine(const checker *c, hone_error *error);
+/* How many rows experts have, and entries that rows are gathered from; not the values of x. */
+hone_status check_act_quant(const checker *c, hone_error *error);
 
 #endif

@@ -1,5 +1,5 @@
-/* check_rows.c - choices of experts and places of rows that mean nothing, by token and choice;
- * entries of tokens that there are not, by expert and row. */
+/* check_rows.c - choices of experts and places of rows that mean nothing, by token and choice; rows
+ * of a quantiser that are nowhere. */
 #include "runtime/check_parts.h"
 
 #include <inttypes.h>
@@ -117,30 +117,38 @@ done:
     return status;
 }
 
-/* Below 0 is a row that is not there, in any set; other sets clamp or only look at the sign. */
+/* Of act_quant: how many rows an expert has, or the entry that a row is gathered from. */
+static hone_status see_row(const hone_act_quant *p, int64_t index, int64_t value, hone_error *error)
+{
+    if (p->row_set == HONE_ROWS_MASKED && (value < 0 || value > p->m)) {
+        return status_set(error, HONE_BAD_ARGUMENT, "rows", 0,
+                          "checked: rows of expert %" PRId64 " is %" PRId64
+                          "; an expert has 0 to m rows",
+                          index, value);
+    }
+    if (p->row_set == HONE_ROWS_GATHERED && value >= p->tokens * p->topk) {
+        return status_set(error, HONE_BAD_ARGUMENT, "rows", 0,
+                          "checked: rows of expert %" PRId64 ", row %" PRId64 " is %" PRId64
+                          "; it is one of %" PRId64 " entries (tokens * topk), or below 0",
+                          index / p->m, index % p->m, value, p->tokens * p->topk);
+    }
+    return HONE_OK;
+}
+
 hone_status check_act_quant(const checker *c, hone_error *error)
 {
     hone_status status = HONE_OK;
     const hone_act_quant *p = &c->r->problem->as.act_quant;
-    const int64_t entries = p->tokens * p->topk;
+    const bool any = p->row_set == HONE_ROWS_MASKED || p->row_set == HONE_ROWS_GATHERED;
+    const uint64_t bytes = any ? c->r->operands[ROWS].bytes : 0;
     uint64_t len = 0;
 
-    if (p->row_set != HONE_ROWS_GATHERED) {
-        return HONE_OK;
-    }
-    for (uint64_t at = 0; at < c->r->operands[ROWS].bytes; at += len) {
+    for (uint64_t at = 0; at < bytes; at += len) {
         TRY(check_fetch_chunk(c, ROWS, at, &len, error));
         for (uint64_t i = 0; i < len; i += sizeof(int32_t)) {
-            const int64_t row = (int64_t)((at + i) / sizeof(int32_t));
-            int32_t entry = 0;
-            memcpy(&entry, c->chunk + i, sizeof entry);
-            if (entry >= entries) {
-                return status_set(error, HONE_BAD_ARGUMENT, "rows", 0,
-                                  "checked: rows of expert %" PRId64 ", row %" PRId64
-                                  " is %d; it is one of %" PRId64
-                                  " entries (tokens * topk), or below 0",
-                                  row / p->m, row % p->m, entry, entries);
-            }
+            int32_t value;
+            memcpy(&value, c->chunk + i, sizeof value);
+            TRY(see_row(p, (int64_t)((at + i) / sizeof value), value, error));
         }
     }
 done:

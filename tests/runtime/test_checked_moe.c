@@ -123,6 +123,7 @@ END_TEST
 #define ALIGN   "moe_align:tokens=3,experts=5,topk=2,group_layout=contiguous,row_align=8"
 #define GATHER  "act_quant:m=3,k=128,experts=2,row_set=gathered,tokens=3,topk=2"
 #define COMBINE "moe_combine:tokens=3,n=8,topk=2,m=16"
+#define COUNTED "act_quant:m=3,k=128,row_set=masked,experts=6"
 
 static const struct {
     const char *problem;
@@ -172,6 +173,19 @@ static const struct {
      4,
      "checked: place of token 0, choice 0 is -5; it is a row of d, or -1",
      "place"},
+    {COUNTED, 3, {3, 0, 1, 2, 3, 3}, 4, "", ""},
+    {COUNTED,
+     3,
+     {3, 0, 1, 2, 4, 3},
+     4,
+     "checked: rows of expert 4 is 4; an expert has 0 to m rows",
+     "rows"},
+    {COUNTED,
+     3,
+     {-1, 0, 1, 2, 3, 3},
+     4,
+     "checked: rows of expert 0 is -1; an expert has 0 to m rows",
+     "rows"},
 };
 
 START_TEST(rows_that_are_nowhere_are_refused_by_token_and_choice)
