@@ -82,6 +82,7 @@ template <Config C> struct Moved {
     // Few columns: their scales are read once a stage.
     static constexpr bool kKept = C.late ? C.chunk <= 32 : C.chunk <= 16;
     static constexpr int kGroups = T::ColumnScales::kGroups;
+    static_assert(!kKept || T::kChunks == 1, "kept scales are those of one chunk");
     NibbleStage<C> now;
     u32 at; // of the lane's words
     RowWords words;
