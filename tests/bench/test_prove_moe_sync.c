@@ -35,6 +35,9 @@
 #define GATES_32  "moe_gemm:tokens=30,topk=3,experts=8,n=320,k=272,activation="
 #define GATES_FP4 "moe_gemm:tokens=30,topk=3,experts=8,n=320,k=288,activation="
 #define CODES     ",out=e4m3,out_group="
+#define FIXED                                                                                      \
+    "moe_gemm:tokens=8,topk=2,experts=4,group_layout=masked,m=16,order=fixed,recipe=f32-1x128-"    \
+    "1x128,"
 
 static const struct {
     const char *problem, *config;
@@ -229,6 +232,40 @@ START_TEST(labels_finer_than_the_tile_are_refused_at_planning)
 }
 END_TEST
 
+/* Of a fixed order each n has one template, whatever m: mma_sync has what wgmma's gates cannot. */
+START_TEST(a_fixed_order_is_one_template_s)
+{
+    static const struct {
+        const char *problem;
+        bool sync, wgmma;
+    } rows[] = {
+        {FIXED "n=64,k=272,activation=silu_mul", false, true},
+        {FIXED "n=48,k=272,activation=silu_mul", true, false},
+        {FIXED "n=40,k=272,activation=silu_mul,out=f32", true, false},
+        {FIXED "n=66,k=272,activation=silu_mul", true, false},
+    };
+    const templates *t = prove_fixture_templates();
+    hone_error error = {0};
+    gpu g;
+
+    ck_assert_int_eq(gpu_find("h20", &g, &error), HONE_OK);
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        hone_problem problem;
+        bool sync = false, wgmma = false;
+        char why[160];
+        ck_assert_msg(hone_problem_parse(rows[i].problem, &problem, &error) == HONE_OK, "%s",
+                      error.message);
+        ck_assert_int_eq(
+            manifest_serves(templates_find(t, TEMPLATE), &problem, &g.facts, &sync, why, &error),
+            HONE_OK);
+        ck_assert_int_eq(manifest_serves(templates_find(t, "moe_gemm/sm90_wgmma_gated"), &problem,
+                                         &g.facts, &wgmma, why, &error),
+                         HONE_OK);
+        ck_assert_msg(sync == rows[i].sync && wgmma == rows[i].wgmma, "%s", rows[i].problem);
+    }
+}
+END_TEST
+
 int main(void)
 {
     TCase *tests = tcase_create("moe");
@@ -239,6 +276,7 @@ int main(void)
     tcase_add_loop_test(tests, a_config_is_proved, 0, ARRAY_LEN(right));
     tcase_add_loop_test(tests, a_mutant_is_refused, 0, ARRAY_LEN(mutants));
     tcase_add_test(tests, labels_finer_than_the_tile_are_refused_at_planning);
+    tcase_add_test(tests, a_fixed_order_is_one_template_s);
     const int result = suite_run_here("bench/prove_moe_sync", tests); /* the compiler has threads */
     prove_fixture_stop();
     return result;
