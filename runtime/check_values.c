@@ -377,12 +377,9 @@ done:
 static const struct {
     hone_status (*check)(const checker *c, hone_error *error);
 } ops[] = {
-    [HONE_OP_FP8_GEMM] = {check_fp8_gemm},
-    [HONE_OP_ACT_QUANT] = {check_act_quant},
-    [HONE_OP_KV_QUANT] = {check_kv_quant},
-    [HONE_OP_FOLD] = {check_fold},
-    [HONE_OP_MOE_GEMM] = {check_moe_gemm},
-    [HONE_OP_MOE_ALIGN] = {check_moe_align},
+    [HONE_OP_FP8_GEMM] = {check_fp8_gemm},       [HONE_OP_ACT_QUANT] = {check_act_quant},
+    [HONE_OP_KV_QUANT] = {check_kv_quant},       [HONE_OP_FOLD] = {check_fold},
+    [HONE_OP_MOE_GEMM] = {check_moe_gemm},       [HONE_OP_MOE_ALIGN] = {check_moe_align},
     [HONE_OP_MOE_COMBINE] = {check_moe_combine},
 };
 
