@@ -268,6 +268,9 @@ START_TEST(slots_outside_are_skipped_or_counted)
                  "split,record_rule=raw_amax",
                  &problem, INPUTS_NORMAL, &in);
     memcpy(in.image[1], slots, sizeof slots);
+    for (uint64_t i = 0; i < in.operand[0].bytes; i += 2) { /* 1 and -0.5, whoever had a slot */
+        memcpy(in.image[0] + i, i % 4 == 0 ? "\x80\x3f" : "\x00\xbf", 2);
+    }
     cache = malloc(in.operand[2].bytes);
     memset(cache, 0xa5, in.operand[2].bytes);
     ck_assert_int_eq(
