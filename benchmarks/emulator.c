@@ -5,125 +5,19 @@
  * several rounds; what is compared is run in turn. What a second core gains goes by the clock, and
  * has a bar only where two threads that do nothing but count find one free.
  */
-#include "benchmarks/rows.h"
-#include "core/embedded.h"
-#include "core/status.h"
-#include "runtime/driver.h"
+#include "benchmarks/emu_launch.h"
 
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 enum {
-    ROUNDS = 7,
     ROWS = 16384,    /* of 512 bf16: 16 MiB in */
     STEPS = 256,     /* of four products each */
     ONE_BY_ONE = 16, /* of those that are done element by element */
     CTA = 128,
 };
-
-extern const embedded_file benchmark_ptx[];
-
-typedef struct bench {
-    driver *driver;
-    json_t *rows;
-    int device; /* ordinal of the GPU whose context is current */
-} bench;
-
-/* ---- The device ---------------------------------------------------------------------------- */
-
-static hone_status check(const bench *b, CUresult result, const char *call, hone_error *error)
-{
-    return driver_check(b->driver, result, call, error);
-}
-
-/* Make the GPU of that product name current. */
-static hone_status use_device(bench *b, const char *product, hone_error *error)
-{
-    hone_status status = HONE_OK;
-    driver *d = b->driver;
-    int count = 0;
-    CUcontext context = NULL;
-
-    TRY(check(b, d->cuDeviceGetCount(&count), "cuDeviceGetCount", error));
-    for (int i = 0; i < count; i++) {
-        char name[128] = "";
-        TRY(check(b, d->cuDeviceGetName(name, sizeof name, i), "cuDeviceGetName", error));
-        const char *at = strstr(name, product);
-        if (at != NULL && strcmp(at, product) == 0) {
-            TRY(check(b, d->cuDevicePrimaryCtxRetain(&context, i), "cuDevicePrimaryCtxRetain",
-                      error));
-            b->device = i;
-            return check(b, d->cuCtxSetCurrent(context), "cuCtxSetCurrent", error);
-        }
-    }
-    status = status_set(error, HONE_NO_DEVICE, product, 0, "the emulator does not have this GPU");
-done:
-    return status;
-}
-
-static hone_status load(bench *b, const char *file, const char *name, CUfunction *out,
-                        hone_error *error)
-{
-    char log[4096] = "";
-    CUjit_option options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
-    void *values[] = {log, (void *)sizeof log};
-    CUmodule module = NULL;
-    const char *text = embedded_find(benchmark_ptx, file)->bytes;
-    if (b->driver->cuModuleLoadDataEx(&module, text, 2, options, values) != CUDA_SUCCESS) {
-        return status_set(error, HONE_COMPILE, file, 0, "%s", log);
-    }
-    return check(b, b->driver->cuModuleGetFunction(out, module, name), "cuModuleGetFunction",
-                 error);
-}
-
-typedef struct geometry {
-    unsigned grid[2], block, shared;
-} geometry;
-
-static double now(clockid_t clock)
-{
-    struct timespec t;
-
-    clock_gettime(clock, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
-
-/* CPU seconds of a launch, and what it counted. */
-static hone_status timed_launch(bench *b, CUfunction f, const geometry *g, void **params,
-                                double *seconds, hone_emu_counters *counters, hone_error *error)
-{
-    hone_status status = HONE_OK;
-    hone_emu_fault fault = {0};
-    double begin = now(CLOCK_THREAD_CPUTIME_ID);
-
-    CUresult result = b->driver->cuLaunchKernel(f, g->grid[0], g->grid[1], 1, g->block, 1, 1,
-                                                g->shared, NULL, params, NULL);
-    *seconds = now(CLOCK_THREAD_CPUTIME_ID) - begin;
-    if (result != CUDA_SUCCESS) {
-        b->driver->emu->last_fault(b->device, &fault, NULL);
-        return status_set(error, HONE_DRIVER, fault.kernel, fault.ptx_line, "%s: %s", fault.kind,
-                          fault.message);
-    }
-    TRY(b->driver->emu->last_counters(b->device, counters, error));
-done:
-    return status;
-}
-
-static int compare_reals(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-/* Of ROUNDS values, which are sorted. */
-static double median(double values[ROUNDS])
-{
-    qsort(values, ROUNDS, sizeof values[0], compare_reals);
-    return values[ROUNDS / 2];
-}
 
 /* ---- Thread instructions ------------------------------------------------------------------- */
 
@@ -136,19 +30,19 @@ static hone_status rate(bench *b, CUfunction f, const geometry *g, void **params
         int mask;
     } checks[] = {{"memory checks", HONE_EMU_CHECK_MEMORY}, {"all checks", HONE_EMU_CHECK_ALL}};
     hone_status status = HONE_OK;
-    double seconds[ARRAY_LEN(checks)][ROUNDS] = {{0}};
+    double seconds[ARRAY_LEN(checks)][EMU_ROUNDS] = {{0}};
     hone_emu_counters n = {0};
     char text[64];
 
-    for (int round = 0; round < ROUNDS; round++) {
+    for (int round = 0; round < EMU_ROUNDS; round++) {
         for (size_t i = 0; i < ARRAY_LEN(checks); i++) {
             TRY(b->driver->emu->set_checks(b->device, checks[i].mask, error));
-            TRY(timed_launch(b, f, g, params, &seconds[i][round], &n, error));
+            TRY(emu_launch(b, f, g, params, &seconds[i][round], &n, error));
         }
     }
     for (size_t i = 0; i < ARRAY_LEN(checks); i++) {
         snprintf(text, sizeof text, "%s, %s", name, checks[i].name);
-        rows_add(b->rows, text, (double)n.thread_instructions / median(seconds[i]) * 1e-9,
+        rows_add(b->rows, text, (double)n.thread_instructions / emu_median(seconds[i]) * 1e-9,
                  "G thread-instr/s", bars[i] > 0 ? ROWS_AT_LEAST : ROWS_NO_BAR, bars[i]);
     }
 done:
@@ -165,12 +59,12 @@ static hone_status bench_quantiser(bench *b, hone_error *error)
     void *params[] = {&in, &out, &scales, &count};
     const geometry g = {{64, 1}, CTA, 0};
 
-    TRY(use_device(b, "NVIDIA H20", error));
-    TRY(load(b, "ptx/kv_quant.ptx", "kv_quant", &f, error));
-    TRY(check(b, d->cuMemAlloc(&in, ROWS * 1024), "cuMemAlloc", error));
-    TRY(check(b, d->cuMemAlloc(&out, ROWS * 512), "cuMemAlloc", error));
-    TRY(check(b, d->cuMemAlloc(&scales, ROWS * 16), "cuMemAlloc", error));
-    TRY(check(b, d->cuMemsetD32(in, 0x3fa0c012, ROWS * 256), "cuMemsetD32", error));
+    TRY(emu_use(b, "NVIDIA H20", error));
+    TRY(emu_load(b, "ptx/kv_quant.ptx", "kv_quant", &f, error));
+    TRY(emu_check(b, d->cuMemAlloc(&in, ROWS * 1024), "cuMemAlloc", error));
+    TRY(emu_check(b, d->cuMemAlloc(&out, ROWS * 512), "cuMemAlloc", error));
+    TRY(emu_check(b, d->cuMemAlloc(&scales, ROWS * 16), "cuMemAlloc", error));
+    TRY(emu_check(b, d->cuMemsetD32(in, 0x3fa0c012, ROWS * 256), "cuMemsetD32", error));
     TRY(rate(b, f, &g, params, "kv_quant", (double[]){1.0, 0.5}, error));
 done:
     d->cuMemFree(in);
@@ -189,9 +83,9 @@ static hone_status bench_shared(bench *b, hone_error *error)
     void *params[] = {&out, &rounds};
     const geometry g = {{8, 1}, CTA, 0};
 
-    TRY(use_device(b, "NVIDIA H20", error));
-    TRY(load(b, "ptx/shared_loop.ptx", "shared_loop", &f, error));
-    TRY(check(b, d->cuMemAlloc(&out, 8 * CTA * 4), "cuMemAlloc", error));
+    TRY(emu_use(b, "NVIDIA H20", error));
+    TRY(emu_load(b, "ptx/shared_loop.ptx", "shared_loop", &f, error));
+    TRY(emu_check(b, d->cuMemAlloc(&out, 8 * CTA * 4), "cuMemAlloc", error));
     TRY(rate(b, f, &g, params, "shared memory", (double[]){0, 0}, error));
 done:
     d->cuMemFree(out);
@@ -240,25 +134,25 @@ static hone_status compare_modes(bench *b, CUfunction f, const geometry *g, void
     static const hone_emu_arithmetic modes[] = {HONE_EMU_HW, HONE_EMU_FAST};
     hone_status status = HONE_OK;
     driver *d = b->driver;
-    double seconds[ARRAY_LEN(modes)][ROUNDS] = {{0}}, ratios[ROUNDS];
+    double seconds[ARRAY_LEN(modes)][EMU_ROUNDS] = {{0}}, ratios[EMU_ROUNDS];
     hone_emu_counters n = {0};
     char name[64];
 
     TRY(d->emu->set_checks(b->device, HONE_EMU_CHECK_ALL, error));
-    for (int round = 0; round < ROUNDS; round++) {
+    for (int round = 0; round < EMU_ROUNDS; round++) {
         for (size_t i = 0; i < ARRAY_LEN(modes); i++) {
             TRY(d->emu->set_arithmetic(b->device, modes[i], error));
-            TRY(timed_launch(b, f, g, params, &seconds[i][round], &n, error));
+            TRY(emu_launch(b, f, g, params, &seconds[i][round], &n, error));
         }
         ratios[round] = seconds[0][round] / seconds[1][round];
     }
     for (size_t i = 0; i < ARRAY_LEN(modes); i++) {
         snprintf(name, sizeof name, "%s, %s", text, i == 0 ? "hw" : "fast");
-        rows_add(b->rows, name, (double)n.tensor_macs[kind] / median(seconds[i]) * 1e-9, "G MAC/s",
-                 bars[i] > 0 ? ROWS_AT_LEAST : ROWS_NO_BAR, bars[i]);
+        rows_add(b->rows, name, (double)n.tensor_macs[kind] / emu_median(seconds[i]) * 1e-9,
+                 "G MAC/s", bars[i] > 0 ? ROWS_AT_LEAST : ROWS_NO_BAR, bars[i]);
     }
     snprintf(name, sizeof name, "%s, hw over fast", text);
-    rows_add(b->rows, name, median(ratios), "times as long", ROWS_AT_MOST, 3);
+    rows_add(b->rows, name, emu_median(ratios), "times as long", ROWS_AT_MOST, 3);
 done:
     return status;
 }
@@ -273,9 +167,9 @@ static hone_status bench_product(bench *b, size_t which, hone_error *error)
     void *params[] = {&out, &steps};
     const geometry g = {{products[which].ctas, 1}, products[which].threads, 0};
 
-    TRY(use_device(b, products[which].gpu, error));
-    TRY(load(b, products[which].file, products[which].kernel, &f, error));
-    TRY(check(b, d->cuMemAlloc(&out, g.grid[0] * g.block * 4), "cuMemAlloc", error));
+    TRY(emu_use(b, products[which].gpu, error));
+    TRY(emu_load(b, products[which].file, products[which].kernel, &f, error));
+    TRY(emu_check(b, d->cuMemAlloc(&out, g.grid[0] * g.block * 4), "cuMemAlloc", error));
     TRY(compare_modes(b, f, &g, params, products[which].kind, products[which].text,
                       (double[]){products[which].hw, products[which].fast}, error));
 done:
@@ -295,12 +189,12 @@ static hone_status map_of(const bench *b, CUtensorMapDataType type, unsigned siz
     const cuuint64_t dims[] = {cols, rows}, pitch[] = {(cuuint64_t)cols * size};
     const cuuint32_t box[] = {128 / size, box_rows}, steps[] = {1, 1};
 
-    return check(b,
-                 b->driver->cuTensorMapEncodeTiled(
-                     out, type, 2, (void *)(uintptr_t)at, dims, pitch, box, steps,
-                     CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
-                     CU_TENSOR_MAP_L2_PROMOTION_L2_128B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE),
-                 "cuTensorMapEncodeTiled", error);
+    return emu_check(b,
+                     b->driver->cuTensorMapEncodeTiled(
+                         out, type, 2, (void *)(uintptr_t)at, dims, pitch, box, steps,
+                         CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
+                         CU_TENSOR_MAP_L2_PROMOTION_L2_128B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE),
+                     "cuTensorMapEncodeTiled", error);
 }
 
 static hone_status open_gemm(bench *b, const char *file, const char *name, unsigned shared,
@@ -308,12 +202,12 @@ static hone_status open_gemm(bench *b, const char *file, const char *name, unsig
 {
     hone_status status = HONE_OK;
 
-    TRY(use_device(b, "NVIDIA H20", error));
-    TRY(load(b, file, name, f, error));
-    TRY(check(b,
-              b->driver->cuFuncSetAttribute(*f, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
-                                            (int)shared),
-              "cuFuncSetAttribute", error));
+    TRY(emu_use(b, "NVIDIA H20", error));
+    TRY(emu_load(b, file, name, f, error));
+    TRY(emu_check(b,
+                  b->driver->cuFuncSetAttribute(*f, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+                                                (int)shared),
+                  "cuFuncSetAttribute", error));
 done:
     return status;
 }
@@ -327,8 +221,9 @@ static hone_status fill(const bench *b, CUdeviceptr at, size_t bytes, hone_error
     for (size_t n = 0; words != NULL && n < bytes / 4; n++) {
         words[n] = ((uint32_t)n * UINT32_C(2654435761) & 0x07830783) ^ 0x3c383c38;
     }
-    TRY(words != NULL ? check(b, b->driver->cuMemcpyHtoD(at, words, bytes), "cuMemcpyHtoD", error)
-                      : status_set(error, HONE_NO_MEMORY, "bench_emulator", 0, "a matrix"));
+    TRY(words != NULL
+            ? emu_check(b, b->driver->cuMemcpyHtoD(at, words, bytes), "cuMemcpyHtoD", error)
+            : status_set(error, HONE_NO_MEMORY, "bench_emulator", 0, "a matrix"));
 done:
     free(words);
     return status;
@@ -346,13 +241,14 @@ static hone_status bench_gemm_fp8(bench *b, hone_error *error)
     void *params[] = {&map_a, &map_b, &map_d, &scales, &scales, &m, &n, &k};
 
     TRY(open_gemm(b, "ptx/gemm_fp8.ptx", "gemm_fp8", g.shared, &f, error));
-    TRY(check(b, d->cuMemAlloc(&a, GEMM_M * GEMM_K), "cuMemAlloc", error));
-    TRY(check(b, d->cuMemAlloc(&right, GEMM_N * GEMM_K), "cuMemAlloc", error));
-    TRY(check(b, d->cuMemAlloc(&out, GEMM_M * GEMM_N * 2), "cuMemAlloc", error));
-    TRY(check(b, d->cuMemAlloc(&scales, GEMM_M * GEMM_K / 128 * 4), "cuMemAlloc", error));
+    TRY(emu_check(b, d->cuMemAlloc(&a, GEMM_M * GEMM_K), "cuMemAlloc", error));
+    TRY(emu_check(b, d->cuMemAlloc(&right, GEMM_N * GEMM_K), "cuMemAlloc", error));
+    TRY(emu_check(b, d->cuMemAlloc(&out, GEMM_M * GEMM_N * 2), "cuMemAlloc", error));
+    TRY(emu_check(b, d->cuMemAlloc(&scales, GEMM_M * GEMM_K / 128 * 4), "cuMemAlloc", error));
     TRY(fill(b, a, GEMM_M * GEMM_K, error));
     TRY(fill(b, right, GEMM_N * GEMM_K, error));
-    TRY(check(b, d->cuMemsetD32(scales, 0x3f800000, GEMM_M * GEMM_K / 128), "cuMemsetD32", error));
+    TRY(emu_check(b, d->cuMemsetD32(scales, 0x3f800000, GEMM_M * GEMM_K / 128), "cuMemsetD32",
+                  error));
     TRY(map_of(b, CU_TENSOR_MAP_DATA_TYPE_UINT8, 1, a, GEMM_K, GEMM_M, 128, &map_a, error));
     TRY(map_of(b, CU_TENSOR_MAP_DATA_TYPE_UINT8, 1, right, GEMM_K, GEMM_N, 64, &map_b, error));
     TRY(map_of(b, CU_TENSOR_MAP_DATA_TYPE_BFLOAT16, 2, out, GEMM_N, GEMM_M, 64, &map_d, error));
@@ -378,9 +274,9 @@ static hone_status bench_gemm_bf16(bench *b, hone_error *error)
     void *params[] = {&map_a, &map_b, &out, &m, &n, &k};
 
     TRY(open_gemm(b, "ptx/gemm_bf16.ptx", "gemm_bf16", g.shared, &f, error));
-    TRY(check(b, d->cuMemAlloc(&a, GEMM_M * GEMM_K), "cuMemAlloc", error));
-    TRY(check(b, d->cuMemAlloc(&right, GEMM_N * GEMM_K), "cuMemAlloc", error));
-    TRY(check(b, d->cuMemAlloc(&out, GEMM_M * GEMM_N * 4), "cuMemAlloc", error));
+    TRY(emu_check(b, d->cuMemAlloc(&a, GEMM_M * GEMM_K), "cuMemAlloc", error));
+    TRY(emu_check(b, d->cuMemAlloc(&right, GEMM_N * GEMM_K), "cuMemAlloc", error));
+    TRY(emu_check(b, d->cuMemAlloc(&out, GEMM_M * GEMM_N * 4), "cuMemAlloc", error));
     TRY(fill(b, a, GEMM_M * GEMM_K, error));
     TRY(fill(b, right, GEMM_N * GEMM_K, error));
     TRY(map_of(b, CU_TENSOR_MAP_DATA_TYPE_BFLOAT16, 2, a, (unsigned)k, GEMM_M, 64, &map_a, error));
@@ -409,16 +305,16 @@ static void *count(void *arg)
 static double free_cores(void)
 {
     pthread_t other;
-    double begin = now(CLOCK_MONOTONIC);
+    double begin = emu_now(CLOCK_MONOTONIC);
     count(NULL);
-    double alone = now(CLOCK_MONOTONIC) - begin;
-    begin = now(CLOCK_MONOTONIC);
+    double alone = emu_now(CLOCK_MONOTONIC) - begin;
+    begin = emu_now(CLOCK_MONOTONIC);
     if (pthread_create(&other, NULL, count, NULL) != 0) {
         return 1;
     }
     count(NULL);
     pthread_join(other, NULL);
-    return 2 * alone / (now(CLOCK_MONOTONIC) - begin);
+    return 2 * alone / (emu_now(CLOCK_MONOTONIC) - begin);
 }
 
 /* Products in many CTAs: seconds on one host thread over those on two; where no core is free, CPU
@@ -431,32 +327,33 @@ static hone_status bench_cores(bench *b, hone_error *error)
     CUdeviceptr out = 0;
     uint32_t steps = STEPS;
     void *params[] = {&out, &steps};
-    double wall[3] = {0}, cpu[3] = {0}, gains[ROUNDS], costs[ROUNDS], cores[ROUNDS], own = 0;
+    double wall[3] = {0}, cpu[3] = {0}, gains[EMU_ROUNDS], costs[EMU_ROUNDS], cores[EMU_ROUNDS],
+           own = 0;
     hone_emu_counters n = {0};
     const geometry g = {{256, 1}, CTA, 0};
 
-    TRY(use_device(b, "NVIDIA H20", error));
-    TRY(load(b, "ptx/mma_e4m3.ptx", "mma_e4m3", &f, error));
-    TRY(check(b, d->cuMemAlloc(&out, g.grid[0] * CTA * 4), "cuMemAlloc", error));
+    TRY(emu_use(b, "NVIDIA H20", error));
+    TRY(emu_load(b, "ptx/mma_e4m3.ptx", "mma_e4m3", &f, error));
+    TRY(emu_check(b, d->cuMemAlloc(&out, g.grid[0] * CTA * 4), "cuMemAlloc", error));
     /* launches that look for races of global memory take one thread */
     TRY(d->emu->set_checks(b->device, HONE_EMU_CHECK_ALL & ~HONE_EMU_CHECK_GLOBAL_RACES, error));
-    for (int round = 0; round < ROUNDS; round++) {
+    for (int round = 0; round < EMU_ROUNDS; round++) {
         cores[round] = free_cores();
         for (int threads = 1; threads <= 2; threads++) {
             TRY(d->emu->set_threads(b->device, threads, error));
-            double begin = now(CLOCK_MONOTONIC), worked = now(CLOCK_PROCESS_CPUTIME_ID);
-            TRY(timed_launch(b, f, &g, params, &own, &n, error));
-            wall[threads] = now(CLOCK_MONOTONIC) - begin;
-            cpu[threads] = now(CLOCK_PROCESS_CPUTIME_ID) - worked;
+            double begin = emu_now(CLOCK_MONOTONIC), worked = emu_now(CLOCK_PROCESS_CPUTIME_ID);
+            TRY(emu_launch(b, f, &g, params, &own, &n, error));
+            wall[threads] = emu_now(CLOCK_MONOTONIC) - begin;
+            cpu[threads] = emu_now(CLOCK_PROCESS_CPUTIME_ID) - worked;
         }
         gains[round] = wall[1] / wall[2];
         costs[round] = 2 * cpu[1] / cpu[2];
     }
-    if (median(cores) >= 1.9) {
-        rows_add(b->rows, "256 CTAs, two cores over one", median(gains), "times as fast",
+    if (emu_median(cores) >= 1.9) {
+        rows_add(b->rows, "256 CTAs, two cores over one", emu_median(gains), "times as fast",
                  ROWS_AT_LEAST, 1.8);
     } else {
-        rows_add(b->rows, "256 CTAs, no core free: by two threads' CPU time", median(costs),
+        rows_add(b->rows, "256 CTAs, no core free: by two threads' CPU time", emu_median(costs),
                  "times as fast", ROWS_NO_BAR, 0);
     }
 done:
