@@ -37,14 +37,17 @@ typedef enum hone_sort {
 /* index[r, :] = the k best of row r of scores (kernels.md 3.5), exactly: equal scores are told
  * apart by the lower index, so that set, order and bits depend on the row alone, on no config,
  * schedule, grid or device. NaN of either sign is below -inf, -0 equals +0. Where fewer than k are
- * there the rest of index[r, :] is -1. Operands: scores [rows, stride]; start, end: int32 [rows],
- * as far as `span` says; list; index: int32 [rows, k], written whole. every    a row's candidates
- * are its columns; an index counts from the row's first column blocked  its blocks of `block`
- * columns, the last one perhaps shorter; an index counts blocks. pin = 1 takes the last block,
- * where a row has one, whatever its scores are: it counts as +inf listed   list: int32 [rows, width
- * / block], strictly ascending, -1 for none. Column c is position list[r, c / block] * block + c %
- * block, and that is its index. A position at or past the row's end (both, compressed: past end -
- * start) is no candidate: bounds count positions here, not columns, and are not clamped to width
+ * there the rest of index[r, :] is -1.
+ * Operands: scores [rows, stride]; start, end: int32 [rows], as far as `span` says; list; index:
+ * int32 [rows, k], written whole.
+ *   every    a row's candidates are its columns; an index counts from the row's first column
+ *   blocked  its blocks of `block` columns, the last one perhaps shorter; an index counts blocks.
+ *            pin = 1 takes the last block, where a row has one, whatever its scores are: it counts
+ *            as +inf
+ *   listed   list: int32 [rows, width / block], strictly ascending, -1 for none. Column c is
+ *            position list[r, c / block] * block + c % block, and that is its index. A position at
+ *            or past the row's end (both, compressed: past end - start) is no candidate: bounds
+ *            count positions here, not columns, and are not clamped to width
  * drop = 1: -inf and NaN are no candidates (V4.1's unreachable blocks). */
 typedef struct hone_topk {
     int64_t rows, width;
