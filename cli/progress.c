@@ -5,8 +5,8 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Below a few seconds a rate says nothing. */
-static const double settle_s = 2.0, interval_s = 0.1;
+/* Below a few seconds a rate says nothing. A log gets a line now and then, a terminal one line that changes. */
+static const double settle_s = 2.0, terminal_s = 0.1, log_s = 30.0;
 
 static double now_s(void)
 {
@@ -18,7 +18,9 @@ static double now_s(void)
 
 void progress_begin(progress *p)
 {
-    *p = (progress){.terminal = isatty(STDERR_FILENO) == 1, .started_s = now_s()};
+    double now = now_s();
+
+    *p = (progress){.terminal = isatty(STDERR_FILENO) == 1, .started_s = now, .shown_s = now};
 }
 
 /* "1:02:03" or "2:03". */
@@ -37,20 +39,20 @@ void progress_show(progress *p, uint64_t done, uint64_t total, const char *unit,
 {
     double now = now_s(), elapsed = now - p->started_s;
 
-    if (!p->terminal || (p->any && now - p->shown_s < interval_s)) {
+    if (now - p->shown_s < (p->terminal ? terminal_s : log_s)) {
         return;
     }
-    p->any = true;
+    p->any = p->terminal;
     p->shown_s = now;
-    fprintf(stderr, "\r\033[K%llu/%llu %s", (unsigned long long)done, (unsigned long long)total,
-            unit);
+    fprintf(stderr, "%s%llu/%llu %s", p->terminal ? "\r\033[K" : "", (unsigned long long)done,
+            (unsigned long long)total, unit);
     if (done > 0 && elapsed > settle_s) {
         double rate = (double)done / elapsed;
         fprintf(stderr, ", %.1f/s, ", rate);
         print_time(total > done ? (double)(total - done) / rate : 0);
         fputs(" left", stderr);
     }
-    fprintf(stderr, "  %.60s", doing);
+    fprintf(stderr, "  %.60s%s", doing, p->terminal ? "" : "\n");
     fflush(stderr);
 }
 
