@@ -71,6 +71,7 @@ typedef enum hone_emu_timing {
     X(matrix_wavefronts, "shared wavefronts of ldmatrix and stmatrix")                             \
     X(local_requests, "local memory requests")                                                     \
     X(local_bytes, "local memory bytes of lanes")                                                  \
+    X(constant_requests, "loads from constant memory: no global requests")                         \
     X(atomics, "atomic requests")                                                                  \
     X(async_copy_bytes, "bytes of cp.async")                                                       \
     X(tma_requests, "bulk and tensor copies")                                                      \
@@ -127,6 +128,7 @@ typedef struct hone_emu_estimate {
     X(shared_wavefronts)                                                                           \
     X(shared_conflicts)                                                                            \
     X(local_requests)                                                                              \
+    X(constant_requests)                                                                           \
     X(atomics)                                                                                     \
     X(async_copy_bytes)                                                                            \
     X(tma_load_bytes)                                                                              \

@@ -214,6 +214,10 @@ void exec_atomic(warp *w, const instruction *i, uint32_t mask)
                           "an atomic on the kernel's parameters");
             return;
         }
+        uint32_t first = machine_lowest(lanes);
+        if (win.range != NULL && !global_writable(w, i, first, address[first], win.range)) {
+            return;
+        }
         win.dense = false;
         if (!access_unmarked(w, i, lanes, size, &win) ||
             !access_ordered(w, i, lanes, size, space, &win, address, RACE_ATOMIC)) {

@@ -75,7 +75,8 @@ static bool open_global(const maker *m, uint64_t address, uint32_t bytes, bulk_e
 {
     touched_range *t = global_range(m->w, m->i, m->lane, address, bytes);
 
-    if (t == NULL) {
+    if (t == NULL || ((m->i->offset & BULK_TO_GLOBAL) != 0 &&
+                      !global_writable(m->w, m->i, m->lane, address, t->range))) {
         return false;
     }
     if (bytes > 0) {

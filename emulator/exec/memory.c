@@ -218,7 +218,9 @@ static void count_access(warp *w, const instruction *i, const uint64_t address[M
     uint32_t size = (uint32_t)i->element_bytes * i->elements;
     bool is_store = i->results == 0;
 
-    if (space == PTX_GLOBAL) {
+    if (i->space == PTX_CONST) { /* a cache of its own serves them */
+        w->run->counters.constant_requests++;
+    } else if (space == PTX_GLOBAL) {
         access_count_global(w, i, address, lanes, size, is_store);
     } else if (space == PTX_SHARED) {
         access_count_shared(w, win, lanes, size, !is_store);
@@ -306,11 +308,16 @@ static void store_shadow(const warp *w, const instruction *i, uint32_t mask,
     }
 }
 
-static bool store_allowed(warp *w, const instruction *i, uint32_t mask, ptx_space space)
+static bool store_allowed(warp *w, const instruction *i, uint32_t mask, ptx_space space,
+                          const access_window *win, const uint64_t address[MACHINE_LANES])
 {
+    uint32_t lane = machine_lowest(mask);
+
+    if (win->range != NULL && !global_writable(w, i, lane, address[lane], win->range)) {
+        return false;
+    }
     if (space == PTX_PARAM) {
-        machine_fault(w, i, machine_lowest(mask), 0, FAULT_OUT_OF_BOUNDS,
-                      "a store into the kernel's parameters");
+        machine_fault(w, i, lane, 0, FAULT_OUT_OF_BOUNDS, "a store into the kernel's parameters");
         return false;
     }
     for (uint32_t e = 0; space == PTX_GLOBAL && e < i->elements; e++) {
@@ -333,7 +340,7 @@ void exec_store(warp *w, const instruction *i, uint32_t mask)
     }
     while (left != 0) {
         uint32_t lanes = access_open(w, i, address, left, size, &space, &win);
-        if (lanes == 0 || !store_allowed(w, i, lanes, space)) {
+        if (lanes == 0 || !store_allowed(w, i, lanes, space, &win, address)) {
             return;
         }
         win.dense = win.dense && lanes == mask;

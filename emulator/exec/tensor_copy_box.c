@@ -309,6 +309,10 @@ bool tensor_box_find(warp *w, const instruction *i, uint32_t lane, tensor_copy *
         }
         return false;
     }
+    bool stores = c->kind == TENSOR_STORE || c->kind == TENSOR_REDUCE;
+    if (stores && !global_writable(w, i, lane, low, t->range)) {
+        return false;
+    }
     c->range = t->range;
     count_rows(w, c, t);
     return true;

@@ -130,6 +130,7 @@ static uint32_t open_global(warp *w, const instruction *i, const uint64_t addres
         out->data = (uint8_t *)(uintptr_t)r->begin;
         out->shadow = r->shadow;
         out->whole = r->whole;
+        out->range = r;
         return mask;
     }
     for (EACH_LANE(lane, mask)) {
@@ -147,6 +148,7 @@ static uint32_t open_global(warp *w, const instruction *i, const uint64_t addres
     out->data = (uint8_t *)(uintptr_t)t->range->begin;
     out->shadow = t->range->shadow;
     out->whole = t->range->whole;
+    out->range = t->range;
     fill_offsets(t->range, address, lanes, bytes, out->at);
     return lanes;
 }
@@ -305,6 +307,7 @@ uint32_t access_open(warp *w, const instruction *i, const uint64_t address[MACHI
     out->dense = out->stride == bytes;
     out->owner = in == PTX_SHARED ? w->cta : NULL;
     out->whole = false;
+    out->range = NULL;
     *space = in;
     switch (in) {
     case PTX_SHARED:

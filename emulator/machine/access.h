@@ -17,6 +17,7 @@ typedef struct access_window {
     uint64_t stride; /* from lane to lane of a full warp; ACCESS_NO_STRIDE where it varies */
     bool dense;      /* a full warp, each lane right after the one before */
     bool whole;      /* global memory that is all written: see memory_range */
+    const memory_range *range; /* of global memory: the allocation; else NULL */
 } access_window;
 
 /* Addresses of `mask` from the instruction's address operand; false after a fault (poison,

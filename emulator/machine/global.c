@@ -89,6 +89,16 @@ touched_range *global_range(warp *w, const instruction *i, uint32_t lane, uint64
     return &run->touched[*hit - 1];
 }
 
+bool global_writable(warp *w, const instruction *i, uint32_t lane, uint64_t address,
+                     const memory_range *range)
+{
+    if (range->constant) {
+        machine_fault(w, i, lane, address, FAULT_OUT_OF_BOUNDS,
+                      "a store into constant memory: kernels only read it");
+    }
+    return !range->constant;
+}
+
 void global_mark_lines(touched_range *t, uint64_t begin, uint64_t end)
 {
     if (begin < t->range->begin || begin >= t->range->end) {

@@ -319,6 +319,9 @@ hone_status threads_run(run_state *run, uint32_t threads, hone_error *error);
  * instruction's access, or NULL after a fault; marks its lines. */
 touched_range *global_range(warp *w, const instruction *i, uint32_t lane, uint64_t address,
                             uint64_t bytes);
+/* Whether a store may go there; false after a fault. */
+bool global_writable(warp *w, const instruction *i, uint32_t lane, uint64_t address,
+                     const memory_range *range);
 void global_mark_lines(touched_range *t, uint64_t begin, uint64_t end);
 /* Distinct lines by group of instructions: group[n] is that of the kernel's n-th, below `groups`;
  * `unique` has room for them. NULL instead of `group`: one group of all. */

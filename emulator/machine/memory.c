@@ -351,6 +351,14 @@ static block *block_at(const device_memory *m, uint64_t address)
     return b != NULL && b->range.begin == address && !b->range.freed ? b : NULL;
 }
 
+void memory_set_constant(device_memory *m, uint64_t address)
+{
+    block *b = block_at(m, address);
+    if (b != NULL) {
+        b->range.constant = true;
+    }
+}
+
 void memory_set_whole(device_memory *m, const memory_range *range, bool whole)
 {
     block *b = block_at(m, range->begin);

@@ -22,7 +22,8 @@ typedef struct memory_range { /* an allocation; valid until it is freed */
     uint64_t begin, end;
     uint8_t *shadow; /* one byte for each byte: 0 never written */
     bool freed;
-    bool whole; /* all of it is written: nobody needs to look at the shadow, or to change it */
+    bool constant; /* kernels only read it */
+    bool whole;    /* all of it is written: nobody needs to look at the shadow, or to change it */
 } memory_range;
 
 hone_status memory_open(uint64_t capacity, device_memory **out, hone_error *error);
@@ -39,6 +40,10 @@ void memory_discharge(device_memory *m, uint64_t bytes);
 /* 256-byte aligned, at least 4 KiB of red zone on each side. HONE_NO_MEMORY past the capacity. */
 hone_status memory_allocate(device_memory *m, uint64_t bytes, uint64_t *address, hone_error *error);
 hone_status memory_free(device_memory *m, uint64_t address, hone_error *error);
+
+/* From now on kernels only read the allocation that begins at `address`; the host still writes it.
+ */
+void memory_set_constant(device_memory *m, uint64_t address);
 
 /* Let kernels reach host memory at its own address (pinned memory): counted as written, not charged
  * to the capacity. Its shadow counts against the budget; the bytes are the caller's, who keeps them

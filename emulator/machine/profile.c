@@ -46,6 +46,7 @@ void profile_look(const run_state *run, hone_emu_line *out)
         .shared_wavefronts = c->shared_wavefronts,
         .shared_conflicts = c->shared_conflicts,
         .local_requests = c->local_requests,
+        .constant_requests = c->constant_requests,
         .atomics = c->atomics,
         .async_copy_bytes = c->async_copy_bytes,
         .tma_load_bytes = c->tma_load_bytes,

@@ -21,6 +21,7 @@ typedef struct ptx_report {
 typedef struct ptx_global {
     ptx_text name;
     char *copy; /* of the name: outlives the text */
+    ptx_space space; /* PTX_GLOBAL or PTX_CONST */
     uint64_t address, bytes;
 } ptx_global;
 
@@ -168,6 +169,14 @@ uint8_t ptx_form_order(const ptx_form *f, uint8_t *scope);
 void ptx_build_access(instruction *i, const ptx_access *a, uint8_t flags, int64_t offset);
 /* `n` elements of {a, b}, or of a plain operand when n is 1; false when there are not as many. */
 bool ptx_build_elements(const ptx_operand *o, uint32_t n, const ptx_operand **items);
+
+/* rules.c: what an assembler would refuse; false after a failure. */
+/* The variable that an address names, if it does, lies in *space; of a generic one it becomes the
+ * variable's. A parameter of a call is local memory. */
+bool ptx_rules_place(ptx_builder *b, const ptx_operand *address, ptx_space *space);
+/* The same, and the words of ld, st, atom and red fit to their space. */
+bool ptx_rules_access(ptx_builder *b, const ptx_form *f, const ptx_operand *address,
+                      ptx_space *space);
 
 /* symbol.c */
 /* What stands for a function's address: no data lies there. 0: no function has that name. */

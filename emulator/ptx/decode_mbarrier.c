@@ -41,6 +41,9 @@ static instruction *emit(ptx_builder *b, execute run, exec_mbarrier_kind kind,
     uint8_t flags = words->own ? FLAG_OWN_CTA : 0;
     int64_t offset = 0;
 
+    if (!ptx_rules_place(b, address, &a.space)) {
+        return NULL;
+    }
     o[results] = ptx_build_address(b, address, &offset, &flags);
     o[results + 1] = operand;
     instruction *i = ptx_build_emit(b, run, results, operand != MACHINE_NONE ? 2 : 1, o);

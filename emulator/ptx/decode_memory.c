@@ -167,19 +167,6 @@ void ptx_build_access(instruction *i, const ptx_access *a, uint8_t flags, int64_
     i->taint = TAINT_SELF;
 }
 
-/* Parameters of a call that is inlined are local variables; those of the kernel are the launch's
- * bytes. */
-static void settle_param_space(ptx_builder *b, const ptx_operand *address, ptx_access *a)
-{
-    const ptx_operand *name = address->items_len > 0 ? &address->items[0] : NULL;
-    ptx_symbol *s = a->space == PTX_PARAM && name != NULL && name->kind == PTX_OPERAND_NAME
-                        ? ptx_symbol_find(b, name->name, b->scope)
-                        : NULL;
-    if (s != NULL && s->kind == SYMBOL_ADDRESS) {
-        a->space = s->space;
-    }
-}
-
 static bool load_kernel_param(ptx_builder *b, const ptx_access *a, const ptx_operand *address,
                               const uint32_t *results)
 {
@@ -200,6 +187,7 @@ static bool load_kernel_param(ptx_builder *b, const ptx_access *a, const ptx_ope
 
 bool ptx_decode_load(ptx_builder *b, ptx_form *f)
 {
+    const ptx_form said = *f;
     const ptx_statement *s = b->statement;
     ptx_access a = {0};
     uint32_t o[ELEMENTS + 1];
@@ -210,7 +198,9 @@ bool ptx_decode_load(ptx_builder *b, ptx_form *f)
         !take_values(b, &a, &s->operands[0], true, o)) {
         return false;
     }
-    settle_param_space(b, &s->operands[1], &a);
+    if (!ptx_rules_access(b, &said, &s->operands[1], &a.space)) {
+        return true;
+    }
     if (a.space == PTX_PARAM && s->operands[1].items_len > 0 &&
         load_kernel_param(b, &a, &s->operands[1], o)) {
         return true;
@@ -222,6 +212,7 @@ bool ptx_decode_load(ptx_builder *b, ptx_form *f)
 
 bool ptx_decode_store(ptx_builder *b, ptx_form *f)
 {
+    const ptx_form said = *f;
     const ptx_statement *s = b->statement;
     ptx_access a = {0};
     uint32_t o[ELEMENTS + 1];
@@ -235,7 +226,9 @@ bool ptx_decode_store(ptx_builder *b, ptx_form *f)
         !take_values(b, &a, &s->operands[1], false, o + 1)) {
         return false;
     }
-    settle_param_space(b, &s->operands[0], &a);
+    if (!ptx_rules_access(b, &said, &s->operands[0], &a.space)) {
+        return true;
+    }
     o[0] = ptx_build_address(b, &s->operands[0], &offset, &flags);
     ptx_build_access(ptx_build_emit(b, exec_store, 0, 1 + a.elements, o), &a, flags, offset);
     return true;
@@ -347,6 +340,7 @@ static bool read_atomic(const ptx_builder *b, ptx_form *f, atomic_form *out)
 /* Results, address, then each operand's elements. */
 bool ptx_decode_atomic(ptx_builder *b, ptx_form *f)
 {
+    const ptx_form said = *f;
     const ptx_statement *s = b->statement;
     atomic_form form = {0};
     uint32_t o[3 * ELEMENTS + 1] = {0}, n = 0;
@@ -358,6 +352,9 @@ bool ptx_decode_atomic(ptx_builder *b, ptx_form *f)
     }
     if (!read_atomic(b, f, &form)) {
         return false;
+    }
+    if (!ptx_rules_access(b, &said, &s->operands[form.values_at - 1], &form.access.space)) {
+        return true;
     }
     uint32_t elements = form.access.elements, results = form.values_at == 2 ? elements : 0;
     if (results > 0 && !take_values(b, &form.access, &s->operands[0], true, o)) {

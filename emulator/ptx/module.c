@@ -175,9 +175,13 @@ static hone_status make_global(ptx_module *m, const ptx_tree *t, const ptx_varia
     g->copy[v->name.len] = '\0';
     g->name = v->name;
     g->bytes = bytes;
+    g->space = v->space;
     TRY(memory_allocate(memory, bytes > 0 ? bytes : 1, &g->address, error));
     write_initial(m, t, v, v->initial, v->initial_len, content, bytes);
     TRY(memory_write(memory, g->address, content, bytes, error));
+    if (v->space == PTX_CONST) {
+        memory_set_constant(memory, g->address);
+    }
 done:
     free(content);
     return status;

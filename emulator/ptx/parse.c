@@ -295,9 +295,19 @@ done:
     return status;
 }
 
+/* Addresses of 32 bits are for chips long gone: their kernels would read pointers that are none. */
+static hone_status parse_address_size(ptx_parser *p)
+{
+    if (p->token.kind != PTX_NUMBER || p->token.value != 64) {
+        return ptx_parse_fail(p, "an address size of 64");
+    }
+    ptx_parse_next(p);
+    return HONE_OK;
+}
+
 static hone_status parse_module(ptx_parser *p, ptx_tree *t)
 {
-    static const char *const one_line[] = {"version", "target", "address_size", "loc", "pragma"};
+    static const char *const one_line[] = {"version", "target", "loc", "pragma"};
     static const char *const linkage[] = {"visible", "extern", "weak", "common"};
     hone_status status = HONE_OK;
     ptx_function **functions = &t->functions;
@@ -317,6 +327,8 @@ static hone_status parse_module(ptx_parser *p, ptx_tree *t)
         }
         if (is_word_of(word.text, one_line, ARRAY_LEN(one_line))) {
             TRY(ptx_parse_skip_line(p, word.line));
+        } else if (ptx_text_is(word.text, "address_size")) {
+            TRY(parse_address_size(p));
         } else if (ptx_text_is(word.text, "file")) {
             TRY(ptx_parse_file(p, word.line));
         } else if (ptx_text_is(word.text, "alias")) {

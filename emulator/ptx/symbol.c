@@ -295,7 +295,7 @@ void ptx_symbol_module(ptx_builder *b, const ptx_function *kernel)
     for (uint32_t n = 0; n < b->globals_len; n++) {
         uint32_t s = ptx_symbol_add(b, b->globals[n].name, SYMBOL_ADDRESS, b->globals[n].address);
         if (b->status == HONE_OK) {
-            b->symbols[s].space = PTX_GLOBAL;
+            b->symbols[s].space = b->globals[n].space;
         }
     }
     for (const ptx_function *f = b->tree->functions; f != NULL; f = f->next) {

@@ -7,7 +7,7 @@
 /* Registers: %tid is %r0, the buffer %rd0 (16 KiB, written), shared memory `s` (8 KiB). */
 #define KERNEL(body)                                                                               \
     ".version 8.8\n.target sm_90a\n.address_size 64\n"                                             \
-    ".visible .entry k(.param .u64 buffer)\n{\n"                                                   \
+    ".const .align 16 .b32 c[32]; .visible .entry k(.param .u64 buffer)\n{\n"                      \
     ".reg .pred %p<8>; .reg .b32 %r<32>; .reg .b64 %rd<8>; .reg .f32 %f<8>; .reg .f64 %d<4>;\n"    \
     ".reg .b16 %h<4>;\n"                                                                           \
     ".shared .align 128 .b8 s[8192];\n.local .align 4 .b8 l[16];\n"                                \

@@ -6,7 +6,8 @@
 
 #define HEAD                                                                                       \
     ".version 8.8\n.target sm_90a\n.address_size 64\n"                                             \
-    ".visible .entry k(.param .u64 data, .param .u64 half, .param .u64 gone)\n{ .reg .pred "       \
+    ".const .align 16 .b32 c[8]; .visible .entry k(.param .u64 data, .param .u64 half, .param "    \
+    ".u64 gone)\n{ .reg .pred "                                                                    \
     "%p<10>; .reg .b16 %h<9>; .reg .f32 %f<20>; .reg .b32 %r<40>; .reg .b64 %x<20>; "              \
     ".shared .align 1024 .b8 s[8192]; .local .align 8 .b8 l[64];\n"                                \
     "ld.param.u64 %x0, [data]; ld.param.u64 %x9, [half]; ld.param.u64 %x10, [gone];\n"             \

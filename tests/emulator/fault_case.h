@@ -6,7 +6,7 @@
  * of zeros; %x1, %x2: the thread's and the lane's word of them; %x3: their second half; %x9: 256
  * bytes of zeros and 256 that nobody wrote; %x10: freed memory; %p1: warp 0, %p2: warp 1, %p3: CTA
  * 0, %p4: lane 0, %p5: not CTA 0. `s`: 8192 bytes of shared memory at offset 0; `l`: 64 bytes of
- * local memory. Free: %r9 and up, %x4 to %x8, %x11 and up, %p6 and up. */
+ * local memory; `c`: 32 bytes of constant memory. Free: %r9 and up, %x4 to %x8, %x11 and up, %p6 and up. */
 #ifndef HONE_TESTS_EMULATOR_FAULT_CASE_H
 #define HONE_TESTS_EMULATOR_FAULT_CASE_H
 

@@ -228,6 +228,15 @@ static const struct {
     {"local memory",
      KERNEL("st.local.u32 [l+4], %r0; ld.local.u32 %r1, [l+4];"),
      {{FIELD(local_requests), 2}, {FIELD(local_bytes), 256}, {FIELD(global_requests), 0}}},
+    /* two loads that the constants' cache serves */
+    {"constant memory",
+     KERNEL("mul.wide.u32 %rd1, %r0, 4; mov.u64 %rd2, c;"
+            "add.s64 %rd1, %rd1, %rd2; ld.const.u32 %r1, [%rd1]; ld.const.u32 %r1, [c+4];"),
+     {{FIELD(constant_requests), 2},
+      {FIELD(memory), 3},
+      {FIELD(global_requests), 0},
+      {FIELD(global_sectors), 0},
+      {FIELD(unique_lines), 0}}},
     /* 16 x 8 x 16 products */
     {"mma",
      KERNEL("mov.b32 %r1, 0; mov.f32 %f0, 0f00000000;"

@@ -112,6 +112,8 @@ static const struct {
     int line;
 } bad[] = {
     {".version 8.8\nhello;\n", 2},
+    {".version 8.8\n.target sm_90\n.address_size 32\n", 3},
+    {".version 8.8\n.address_size 64 .global .b32 g; hello;\n", 2},
     {HEAD "add.s32 %r0, %r1;\nret;\n}\n", 9},
     {HEAD "\nadd.s32 %r0, %r1, %q7;\nret;\n}\n", 10},
     {HEAD "bra NOWHERE;\nret;\n}\n", 9},
@@ -125,6 +127,61 @@ static const struct {
     {HEAD "mov.u32 %r0, {{{{{{{{{{{{{{{{{{{{1}}}}}}}}}}}}}}}}}}}};\nret;\n}\n", 9},
     {HEAD ".reg .b32 %r<99999999999999999999>;\nret;\n}\n", 9},
 };
+
+#define SPACES                                                                                     \
+    ".version 9.0\n.target sm_90\n.address_size 64\n.const .align 8 .b32 c[4] = {1, 2};\n"         \
+    ".global .align 8 .b32 g[4];\n.visible .entry k(.param .u64 data)\n{\n"                        \
+    ".reg .b32 %r<9>; .reg .b64 %x<9>; .shared .align 16 .b8 s[64]; .local .b32 l;\n"              \
+    "mov.u64 %x1, c; mov.u32 %r1, 7;\n"
+#define ONLY_READ ": constant memory is only read"
+#define STRONG    " is of .global and .shared"
+
+/* What ptxas refuses of spaces, and what it takes: the statement is line 10. */
+static const struct {
+    const char *statement, *why; /* NULL: it loads */
+} spaces[] = {
+    {"st.const.u32 [c], %r1;", "st.const.u32" ONLY_READ},
+    {"st.const.v2.u32 [%x1], {%r1, %r1};", "st.const.v2.u32" ONLY_READ},
+    {"red.const.add.u32 [c], %r1;", "red.const.add.u32" ONLY_READ},
+    {"atom.const.add.u32 %r2, [c], %r1;", "atom.const.add.u32" ONLY_READ},
+    {"atom.const.cas.b32 %r2, [%x1], %r1, %r1;", "atom.const.cas.b32" ONLY_READ},
+    {"st.global.u32 [c], %r1;", "st.global.u32: \"c\" lies in constant memory"},
+    {"st.u32 [c+4], %r1;", "st.u32: \"c\" lies in constant memory"},
+    {"ld.u32 %r1, [c];", "ld.u32: \"c\" lies in constant memory"},
+    {"ld.shared.u32 %r1, [g];", "ld.shared.u32: \"g\" lies in global memory"},
+    {"atom.shared.add.u32 %r2, [g], %r1;", "atom.shared.add.u32: \"g\" lies in global memory"},
+    {"ld.global.u64 %x2, [data];", "ld.global.u64: \"data\" lies in parameters' memory"},
+    {"mbarrier.init.shared.b64 [g], 1;", "mbarrier.init.shared.b64: \"g\" lies in global memory"},
+    {"st.param.u32 [data], %r1;", "st.param.u32: a kernel's parameters are only read"},
+    {"red.local.add.u32 [l], %r1;", "red.local.add.u32: atomics are of .global and .shared"},
+    {"ld.volatile.const.u32 %r1, [c];", "ld.volatile.const.u32: .volatile" STRONG},
+    {"ld.relaxed.gpu.param.u64 %x2, [data];", "ld.relaxed.gpu.param.u64: .relaxed" STRONG},
+    {"st.release.gpu.local.u32 [l], %r1;", "st.release.gpu.local.u32: .release" STRONG},
+    {"ld.acquire.gpu.local.u32 %r1, [l];", "ld.acquire.gpu.local.u32: .acquire" STRONG},
+    {"ld.shared.nc.u32 %r1, [s];", "ld.shared.nc.u32: .nc is of .global"},
+    {"st.nc.global.u32 [g], %r1;", "st.nc.global.u32: .nc is of loads"},
+    {"st.global.acquire.gpu.u32 [g], %r1;", "st.global.acquire.gpu.u32: .acquire is of loads"},
+    {"ld.release.gpu.global.u32 %r1, [g];", "ld.release.gpu.global.u32: .release is of stores"},
+    {"ld.const.u32 %r1, [c]; ld.const.u32 %r1, [%x1];", NULL},
+    {"ld.u32 %r1, [s]; st.u32 [l], %r1; atom.add.u32 %r2, [g], %r1;", NULL},
+    {"mbarrier.init.b64 [s], 1; mbarrier.inval.b64 [s];", NULL},
+    {"ld.global.nc.u32 %r1, [g]; ld.volatile.shared.u32 %r1, [s];", NULL},
+};
+
+START_TEST(accesses_that_their_space_has_not_are_refused_with_their_line)
+{
+    char text[1024];
+    hone_error error = {0};
+    const char *why = spaces[_i].why;
+
+    snprintf(text, sizeof text, "%s%s\nret;\n}\n", SPACES, spaces[_i].statement);
+    ck_assert_int_eq(load_text(text, &error, NULL, 0), why != NULL ? HONE_BAD_TEXT : HONE_OK);
+    if (why != NULL) {
+        ck_assert_int_eq(error.line, 10);
+        ck_assert_msg(strstr(error.message, why) != NULL, "%s", error.message);
+    }
+}
+END_TEST
 
 START_TEST(text_that_does_not_parse_is_refused_with_its_line)
 {
@@ -355,6 +412,8 @@ int main(void)
     tcase_add_test(tests, unknown_forms_are_listed_all_at_once_with_their_lines);
     tcase_add_loop_test(tests, text_that_does_not_parse_is_refused_with_its_line, 0,
                         (int)ARRAY_LEN(bad));
+    tcase_add_loop_test(tests, accesses_that_their_space_has_not_are_refused_with_their_line, 0,
+                        (int)ARRAY_LEN(spaces));
     tcase_add_loop_test(tests, what_the_manual_page_calls_refused_is_refused_by_its_line, 0,
                         (int)ARRAY_LEN(refused));
     tcase_add_test(tests, functions_scopes_and_variables_work);

@@ -51,6 +51,18 @@ static const fault_case cases[] = {
      "st.shared.v4.u32 [%r4], {%r0, %r0, %r0, %r0};", 10, 1, 0, "misaligned", "address 0x4 of an access of 16 bytes is not a multiple of 16",
      "shl.b32 %r9, %r0, 4; st.shared.v4.u32 [%r9], {%r0, %r0, %r0, %r0};"},
 
+    {"a generic store into constant memory", 32, 1, 0,
+     "mov.u64 %x4, c; cvta.const.u64 %x4, %x4;\n@%p4 st.u32 [%x4+4], %r0;", 11, 0, 0, "out-of-bounds",
+     "a store into constant memory: kernels only read it",
+     "mov.u64 %x4, c; cvta.const.u64 %x4, %x4;\nld.u32 %r9, [%x4+4]; ld.const.u32 %r10, [%x4+28];"},
+    {"an atomic on constant memory", 32, 1, 0,
+     "mov.u64 %x4, c;\nred.global.add.u32 [%x4], 1;", 11, 0, 0, "out-of-bounds",
+     "a store into constant memory: kernels only read it", NULL},
+    {"a bulk store into constant memory", 32, 1, 0,
+     "st.shared.u32 [%r4], %r0; mov.u64 %x4, c; fence.proxy.async; bar.warp.sync -1;\n"
+     "@%p4 cp.async.bulk.global.shared::cta.bulk_group [%x4], [s], 32;", 11, 0, 0, "out-of-bounds",
+     "a store into constant memory: kernels only read it", NULL},
+
     {"poison stored to global memory", 32, 1, 0,
      "ld.global.u32 %r9, [%x9+256];\nadd.u32 %r10, %r9, 1;\nst.global.u32 [%x1], %r10;", 12, 0, 0, "uninitialised",
      "the value stored comes from memory or a register that was never written",
