@@ -215,7 +215,8 @@ static void use_build(const char *variable, const char *file)
 bool prove_fixture_start(const char *suite)
 {
     hone_error error = {0};
-    const jit_options options = {.workers = 1, .no_cache = true};
+    const char *kept = getenv("HONE_TEST_CACHE"); /* kernels, from run to run: for long runs */
+    const jit_options options = {.workers = 1, .no_cache = kept == NULL, .cache_path = kept};
     jit_version version;
 
     use_build("HONE_EMU_PATH", "emulator/libhone_emu.so");

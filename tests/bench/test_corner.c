@@ -2,10 +2,11 @@
  * (1.9), proved on emulated GPUs: configs that cover every parameter's values, with fewer SMs than
  * tiles where the grid is persistent, and every schedule of small ones with all checks.
  *
- * HONE_CORNER=n proves the default and up to n drawn configs of every row at every size, which
- * takes hours; without it one config of some rows at some sizes. HONE_CORNER_PART keeps to
- * `corners`, `shapes` or `schedules`. */
-#include "tests/bench/corner.h"
+ * HONE_CORNER=n proves the default and up to n drawn configs of every row at every size, an hour or
+ * so of a core with n = 4; without it one config of some rows at some sizes. HONE_CORNER_PART keeps
+ * to `corners`, `shapes` or `schedules`; HONE_CORNER_LOG names a file of what has passed, which is
+ * not proved again; HONE_TEST_CACHE keeps kernels from run to run. */
+#include "tests/bench/corner_log.h"
 #include "tests/support/suite.h"
 
 #include <check.h>
@@ -75,7 +76,8 @@ static const manifest *find(const char *template)
     return m;
 }
 
-/* The default's config, unless the run is short, then drawn ones. */
+/* The default's config, unless the run is short, then drawn ones. Of drawn configs that differ in
+ * sizes alone one set is enough: each is compiled once and proved at all of them. */
 static size_t configs_of(const device *d, const hone_problem *problem, const manifest *m,
                          uint64_t seed, config out[MOST_DRAWS + 1])
 {
@@ -88,16 +90,40 @@ static size_t configs_of(const device *d, const hone_problem *problem, const man
     return len + corner_draw(d, problem, m, seed, draws(), out + len);
 }
 
-static void prove_plan(prover *p, const corner_candidate *c, const plan *launches, int64_t m)
+/* How many proofs were made, and found in the log. */
+static struct {
+    int made, logged;
+} count;
+
+/* A problem and its prover, which is opened when something is left to be proved. */
+typedef struct proofs {
+    const device *d;
+    hone_problem problem;
+    uint64_t seed;
+    prover *made;
+} proofs;
+
+static void prove_plan(proofs *of, const corner_candidate *c, const plan *launches)
 {
+    const uint64_t key = corner_log_key(c, &of->problem, launches, of->seed);
+    const int64_t m = of->problem.as.fp8_gemm.m;
     hone_error error = {0};
     prove_result r;
 
-    ck_assert_msg(prover_run(p, c->module, launches, c->code, &r, &error) == HONE_OK, "%s",
+    if (corner_log_has(key)) {
+        count.logged++;
+        return;
+    }
+    ck_assert_msg(of->made != NULL || prover_open(of->d, &of->problem, of->seed, &of->made,
+                                                  &error) == HONE_OK,
+                  "%s", error.message);
+    ck_assert_msg(prover_run(of->made, c->module, launches, c->code, &r, &error) == HONE_OK, "%s",
                   error.message);
     ck_assert_msg(r.outcome == STORE_OK, "m=%d, %u CTAs, %s: %s", (int)m,
                   launches->launches[0].grid[0], c->text, r.reason);
     ck_assert_double_le(r.verify.max_err_ratio, 1.0);
+    corner_log_add(key, c, &of->problem);
+    count.made++;
 }
 
 /* ---- Appendix C ------------------------------------------------------------------------------ */
@@ -118,23 +144,19 @@ static int on_few_sms;
 static void prove_sizes(const corner_candidate *c, const char *recipe, const int64_t nk[2],
                         size_t from, size_t step)
 {
-    hone_error error = {0};
     plan *p = calloc(2, sizeof *p);
 
     ck_assert_ptr_nonnull(p);
     for (size_t i = from; i < ARRAY_LEN(ms); i += step) {
-        const hone_problem problem = corner_problem(recipe, ms[i], nk[0], k_of(recipe, nk[1]));
-        prover *made = NULL;
-        ck_assert_msg(corner_plan(c, &problem, 0, &p[0]), "%s at m=%d", c->text, (int)ms[i]);
-        ck_assert_msg(prover_open(c->d, &problem, 23 + i, &made, &error) == HONE_OK, "%s",
-                      error.message);
-        prove_plan(made, c, &p[0], ms[i]);
-        if (corner_plan(c, &problem, FEW_SMS, &p[1]) &&
+        proofs of = {c->d, corner_problem(recipe, ms[i], nk[0], k_of(recipe, nk[1])), 23 + i, NULL};
+        ck_assert_msg(corner_plan(c, &of.problem, 0, &p[0]), "%s at m=%d", c->text, (int)ms[i]);
+        prove_plan(&of, c, &p[0]);
+        if (corner_plan(c, &of.problem, FEW_SMS, &p[1]) &&
             p[1].launches[0].grid[0] < p[0].launches[0].grid[0]) {
-            prove_plan(made, c, &p[1], ms[i]);
+            prove_plan(&of, c, &p[1]);
             on_few_sms++;
         }
-        prover_close(made);
+        prover_close(of.made);
     }
     free(p);
 }
@@ -188,48 +210,101 @@ static bool is_short(size_t row, size_t shape, int64_t m)
            (row == 6 && shape == 6 && m == 1);
 }
 
-static void prove_shape(size_t row, int64_t m, int64_t n, int64_t k, uint64_t seed, config *configs)
-{
-    hone_error error = {0};
-    device *d = open_device(rows[row].device);
-    const manifest *of = find(rows[row].template);
-    const hone_problem problem = corner_problem(rows[row].recipe, m, n, k);
-    const size_t len = configs_of(d, &problem, of, seed, configs);
-    prover *made = NULL;
-    plan *p = calloc(1, sizeof *p);
+/* Drawn configs, of the largest M, and for each M the default. */
+typedef struct shape_run {
+    size_t row;
+    int64_t n, k;
+    device *d;
+    const manifest *of;
+    size_t len; /* of `drawn` */
+    corner_candidate drawn[MOST_DRAWS];
+    plan p;
+} shape_run;
 
-    ck_assert_ptr_nonnull(p);
-    ck_assert_msg(prover_open(d, &problem, 7, &made, &error) == HONE_OK, "%s", error.message);
-    for (size_t i = 0; i < len; i++) {
-        corner_candidate c;
-        corner_open(&c, d, &problem, of, &configs[i]);
-        ck_assert(corner_plan(&c, &problem, 0, p));
-        prove_plan(made, &c, p, m);
-        corner_close(&c);
+static shape_run *shape_open(size_t row, int64_t largest, int64_t n, int64_t k, uint64_t seed)
+{
+    shape_run *s = calloc(1, sizeof *s);
+    config *configs = calloc(MOST_DRAWS, sizeof *configs);
+    const hone_problem problem = corner_problem(rows[row].recipe, largest, n, k);
+
+    ck_assert(s != NULL && configs != NULL);
+    s->row = row;
+    s->n = n;
+    s->k = k;
+    s->d = open_device(rows[row].device);
+    s->of = find(rows[row].template);
+    s->len = corner_draw(s->d, &problem, s->of, seed, draws() > 0 ? draws() : 1, configs);
+    for (size_t i = 0; i < s->len; i++) {
+        corner_open(&s->drawn[i], s->d, &problem, s->of, &configs[i]);
     }
-    printf("%s, %s, m=%d n=%d k=%d: %zu configs\n", rows[row].template, rows[row].recipe, (int)m,
-           (int)n, (int)k, len);
-    prover_close(made);
-    device_close(d);
-    free(p);
+    free(configs);
+    return s;
+}
+
+static void shape_close(shape_run *s)
+{
+    for (size_t i = 0; i < s->len; i++) {
+        corner_close(&s->drawn[i]);
+    }
+    device_close(s->d);
+    free(s);
+}
+
+static void prove_shape(shape_run *s, int64_t m)
+{
+    proofs of = {s->d, corner_problem(rows[s->row].recipe, m, s->n, s->k), 7, NULL};
+    config chosen;
+    size_t proved = 0;
+
+    if (draws() > 0 && corner_default(s->d, &of.problem, s->of, &chosen)) {
+        corner_candidate c;
+        corner_open(&c, s->d, &of.problem, s->of, &chosen);
+        ck_assert(corner_plan(&c, &of.problem, 0, &s->p));
+        prove_plan(&of, &c, &s->p);
+        corner_close(&c);
+        proved++;
+    }
+    for (size_t i = 0; i < s->len; i++) {
+        if (corner_plan(&s->drawn[i], &of.problem, 0, &s->p)) {
+            prove_plan(&of, &s->drawn[i], &s->p);
+            proved++;
+        }
+    }
+    ck_assert_uint_gt(proved, 0);
+    printf("%s, %s, m=%d n=%d k=%d: %zu configs\n", rows[s->row].template, rows[s->row].recipe,
+           (int)m, (int)s->n, (int)s->k, proved);
+    prover_close(of.made);
 }
 
 START_TEST(shapes_of_models_are_proved)
 {
     const size_t row = shape_rows[(size_t)_i / ARRAY_LEN(shapes)];
     const size_t shape = (size_t)_i % ARRAY_LEN(shapes);
-    config *configs = calloc(MOST_DRAWS + 1, sizeof *configs);
+    int64_t wanted[ARRAY_LEN(shape_ms)];
+    size_t len = 0;
 
-    ck_assert_ptr_nonnull(configs);
     for (size_t i = 0; i < ARRAY_LEN(shape_ms); i++) {
-        if (draws() > 0 || is_short(row, shape, shape_ms[i])) {
-            prove_shape(row, shape_ms[i], shapes[shape][0], shapes[shape][1],
-                        1000 * row + 10 * shape + (uint64_t)shape_ms[i], configs);
-        }
+        wanted[len] = shape_ms[i];
+        len += draws() > 0 || is_short(row, shape, shape_ms[i]);
     }
-    free(configs);
+    if (len > 0) {
+        shape_run *s = shape_open(row, wanted[len - 1], shapes[shape][0], shapes[shape][1],
+                                  1000 * row + 10 * shape + (uint64_t)wanted[len - 1]);
+        for (size_t i = 0; i < len; i++) {
+            prove_shape(s, wanted[i]);
+        }
+        shape_close(s);
+    }
 }
 END_TEST
+
+static void prove_one_shape(size_t row, int64_t m, int64_t n, int64_t k, uint64_t seed)
+{
+    shape_run *s = shape_open(row, m, n, k, seed);
+
+    prove_shape(s, m);
+    shape_close(s);
+}
 
 /* Backward, of 4096 rows: the gradient of the input, and that of the weights added to f32 and as
  * bf16. The short run has the first's narrowest. */
@@ -237,17 +312,14 @@ START_TEST(backward_shapes_are_proved)
 {
     enum { INPUT, ADDED = 3, OVERWRITTEN = 9, NARROWEST = 1 };
     const int64_t n = shapes[_i][0], k = shapes[_i][1], m = 4096;
-    config *configs = calloc(MOST_DRAWS + 1, sizeof *configs);
 
-    ck_assert_ptr_nonnull(configs);
     if (draws() > 0 || _i == NARROWEST) {
-        prove_shape(INPUT, m, k, n, 2000 + (uint64_t)_i, configs);
+        prove_one_shape(INPUT, m, k, n, 2000 + (uint64_t)_i);
     }
     if (draws() > 0) {
-        prove_shape(ADDED, n, k, m, 3000 + (uint64_t)_i, configs);
-        prove_shape(OVERWRITTEN, n, k, m, 4000 + (uint64_t)_i, configs);
+        prove_one_shape(ADDED, n, k, m, 3000 + (uint64_t)_i);
+        prove_one_shape(OVERWRITTEN, n, k, m, 4000 + (uint64_t)_i);
     }
-    free(configs);
 }
 END_TEST
 
@@ -348,6 +420,7 @@ int main(void)
                             (int)ARRAY_LEN(scheduled));
     }
     const int result = suite_run_here("bench/corner", tests); /* the compiler has threads */
+    printf("%d proofs made, %d found in the log\n", count.made, count.logged);
     prove_fixture_stop();
     return result;
 }

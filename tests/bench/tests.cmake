@@ -22,8 +22,8 @@ hone_test(bench topk_roof LABELS slow LINK hone_bench hone_models hone_core SOUR
 add_dependencies(test_bench_topk_roof hone_emu hone-worker)
 hone_test(bench sass LINK hone_bench SOURCES bench/cubin.c runtime/jit_fixture.c)
 hone_test(bench sass_damage LINK hone_bench SOURCES bench/cubin.c)
-hone_test(bench corner LABELS unit release-only LINK hone_bench hone_core SOURCES bench/prove_fixture.c bench/corner.c TIMEOUT 900)
-foreach(part corners shapes schedules) # hours each
+hone_test(bench corner LABELS unit release-only LINK hone_bench hone_core SOURCES bench/prove_fixture.c bench/corner.c bench/corner_log.c TIMEOUT 900)
+foreach(part corners shapes schedules) # half an hour each
   hone_run(bench corner_${part} test_bench_corner LABELS slow TIMEOUT 14400 SET HONE_CORNER=4 HONE_CORNER_PART=${part})
 endforeach()
 hone_test(bench accuracy LABELS unit release-only LINK hone_bench hone_core SOURCES bench/prove_fixture.c bench/corner.c TIMEOUT 900)
