@@ -131,6 +131,16 @@ static hone_status put_scales(const convert_shard *c, const tile *t, const uint8
                w->scales == SAFETENSORS_F32 ? (const void *)floats : bytes, result, error);
 }
 
+/* Files are written by one thread at a time. The scales go first: a thread that wrote its codes and
+ * then asked for the file again would wait until the next thread's codes are written. */
+static hone_status put_tile(const convert_shard *c, const tile *t, const convert_scratch *s,
+                            const uint8_t *codes, convert_result *result, hone_error *error)
+{
+    hone_status status = put_scales(c, t, s->new_bytes, s->new_scales, result, error);
+
+    return status == HONE_OK ? put_codes(c, t, codes, result, error) : status;
+}
+
 static uint64_t scales_of(const convert_shard *c, const tile *t)
 {
     const plan_wishes *w = &c->plan->wishes;
@@ -183,8 +193,7 @@ static hone_status do_fold(const convert_shard *c, const tile *t, convert_scratc
     for (uint64_t i = 0; c->plan->wishes.scales == SAFETENSORS_F32 && i < scales_of(c, t); i++) {
         s->new_scales[i] = numfmt_ue8m0_decode(s->new_bytes[i]);
     }
-    TRY(put_codes(c, t, s->out, result, error));
-    TRY(put_scales(c, t, s->new_bytes, s->new_scales, result, error));
+    TRY(put_tile(c, t, s, s->out, result, error));
 done:
     safetensors_unview(&code_window);
     safetensors_unview(&scale_window);
@@ -284,8 +293,7 @@ static hone_status do_requantise(const convert_shard *c, const tile *t, convert_
          i++) {
         numfmt_ue8m0_exact(s->new_scales[i], &s->new_bytes[i]);
     }
-    TRY(put_codes(c, t, q.out, result, error));
-    TRY(put_scales(c, t, s->new_bytes, s->new_scales, result, error));
+    TRY(put_tile(c, t, s, q.out, result, error));
 done:
     safetensors_unview(&window);
     return status;

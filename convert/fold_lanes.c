@@ -1,11 +1,12 @@
 /* fold_lanes.c - which variant of the fold this processor runs. */
 #include "convert/fold_lanes_table.h"
 
-extern const fold_lanes fold_lanes_baseline, fold_lanes_avx2, fold_lanes_avx512;
+extern const fold_lanes fold_lanes_baseline, fold_lanes_avx2, fold_lanes_avx512,
+    fold_lanes_vnni;
 
 const fold_lanes *fold_lanes_at(size_t index)
 {
-    const fold_lanes *found[3] = {&fold_lanes_baseline};
+    const fold_lanes *found[4] = {&fold_lanes_baseline};
     size_t len = 1;
 
 #if defined(__x86_64__)
@@ -17,6 +18,9 @@ const fold_lanes *fold_lanes_at(size_t index)
         __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
         __builtin_cpu_supports("avx512vl")) {
         found[len++] = &fold_lanes_avx512;
+        if (__builtin_cpu_supports("avx512vnni")) {
+            found[len++] = &fold_lanes_vnni;
+        }
     }
 #endif
     return index < len ? found[index] : NULL;

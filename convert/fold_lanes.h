@@ -1,4 +1,4 @@
-/* fold_lanes.h - the fold of a tile, one text compiled for three instruction sets: the file that
+/* fold_lanes.h - the fold of a tile, one text compiled for four instruction sets: the file that
  * includes this defines FOLD_LANES, the name of its table (CMakeLists.txt gives its flags). */
 #include "convert/fold_lanes_table.h"
 

@@ -6,9 +6,13 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <time.h>
 
-enum { WINDOW = 4 }; /* jobs a thread that may wait to be merged */
+enum {
+    WINDOW = 4,     /* jobs a thread that may wait to be merged */
+    HUGE = 2 << 20, /* bytes of a huge page */
+};
 
 typedef struct pool {
     const pool_work *work;
@@ -82,13 +86,25 @@ static void work_on(pool *p, void *scratch)
     pthread_mutex_unlock(&p->lock);
 }
 
+/* Memory of a thread's own, in huge pages where that is worth one: rows of a tile lie pages apart. */
+static void *make_scratch(size_t bytes)
+{
+    const size_t unit = bytes >= HUGE ? HUGE : 64, all = (bytes + unit - 1) / unit * unit;
+    void *scratch = aligned_alloc(unit, all);
+
+    if (scratch != NULL && unit == HUGE) {
+        madvise(scratch, all, MADV_HUGEPAGE); /* a hint: refused where there are none */
+    }
+    return scratch;
+}
+
 static void *thread_main(void *context)
 {
     pool *p = context;
-    void *scratch = NULL;
-    const size_t bytes = (p->work->scratch_bytes + 63) / 64 * 64;
+    const size_t bytes = p->work->scratch_bytes;
+    void *scratch = bytes > 0 ? make_scratch(bytes) : NULL;
 
-    if (bytes > 0 && (scratch = aligned_alloc(64, bytes)) == NULL) {
+    if (bytes > 0 && scratch == NULL) {
         hone_error error = {0};
         pthread_mutex_lock(&p->lock);
         fail(p, 0, status_set(&error, HONE_NO_MEMORY, NULL, 0, "%zu bytes for a thread", bytes),

@@ -270,8 +270,10 @@ static void requantise(const requantise_tile *t, requantise_sums *sums)
     float *scale = t->out_scales;
 
     for (uint64_t row = 0; row < t->rows; row += t->block_rows) {
-        warm_rows(t->codes + row * t->codes_stride, t->codes_stride,
-                  integer_least_u64(t->block_rows, t->rows - row), t->cols);
+        if (t->out != t->codes) { /* what is worked on in place was read just now */
+            warm_rows(t->codes + row * t->codes_stride, t->codes_stride,
+                      integer_least_u64(t->block_rows, t->rows - row), t->cols);
+        }
         for (uint64_t col = 0; col < t->cols; col += t->block_cols) {
             *scale++ = requantise_block(t, row, col, sums);
         }

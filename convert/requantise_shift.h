@@ -55,33 +55,44 @@ static inline wide wide_table(const uint8_t *bytes)
     return WIDE_TWICE(_mm_loadu_si128((const __m128i *)bytes));
 }
 
-/* The square of a magnitude is that of four bits, which a byte holds, times 4 to the power of
- * exponent - 1. Sixteen exponents are four times four: pairs of squares times 1 to 64 fit 16 bits,
- * and what 256^i stands before is added up by itself. */
+/* The square of a magnitude that is not subnormal is that of 8 to 15 times 4 to the power of
+ * exponent - 1. Sixteen exponents are four times four: squares times 1 to 64, and what 256^i stands
+ * before is added up by itself. Subnormal magnitudes are few and added one by one. */
 typedef struct shift_squares {
     wide by[4];
 } shift_squares;
 
-/* m: magnitudes, 0 for NaN. */
-static inline void add_squares(wide m, shift_squares *sums)
+/* sum += of each four bytes, a * b; at most 2^15 - 1 of two. */
+static inline wide add_products(wide sum, wide a, wide b)
 {
-    static const uint8_t roots[16] = {0,  1,  4,   9,   16,  25,  36,  49,
-                                      64, 81, 100, 121, 144, 169, 196, 225};
-    static const uint8_t fours[4][16] = {{1, 1, 4, 16, 64},
+#if defined(__AVX512VNNI__)
+    return _mm512_dpbusd_epi32(sum, a, b);
+#else
+    return WIDE(add_epi32)(sum, WIDE(madd_epi16)(WIDE(maddubs_epi16)(a, b), WIDE(set1_epi16)(1)));
+#endif
+}
+
+/* Of 8 to 15, by the lowest four bits of a magnitude. */
+static inline wide squares_of_eights(void)
+{
+    static const uint8_t squares[16] = {64, 81, 100, 121, 144, 169, 196, 225,
+                                        64, 81, 100, 121, 144, 169, 196, 225};
+
+    return wide_table(squares);
+}
+
+/* m: magnitudes; square: what squares_of_eights has for them, 0 for NaN. */
+static inline void add_squares(wide m, wide square, shift_squares *sums)
+{
+    static const uint8_t fours[4][16] = {{0, 1, 4, 16, 64},
                                          {0, 0, 0, 0, 0, 1, 4, 16, 64},
                                          {0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 4, 16, 64},
                                          {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 4, 16}};
     const wide exponent = WIDE_BITS(and)(WIDE(srli_epi16)(m, 3), WIDE(set1_epi8)(15));
-    /* 8 or more, then the bits below: m, or what is left of it by whole eights and 8 more */
-    const wide bits = WIDE_BITS(and)(m, WIDE(set1_epi8)(7));
-    const wide root =
-        WIDE_BITS(or)(bits, WIDE(min_epu8)(WIDE(subs_epu8)(m, bits), WIDE(set1_epi8)(8)));
-    const wide square = WIDE(shuffle_epi8)(wide_table(roots), root);
 
     for (int i = 0; i < 4; i++) {
         const wide times = WIDE(shuffle_epi8)(wide_table(fours[i]), exponent);
-        const wide two = WIDE(maddubs_epi16)(square, times);
-        sums->by[i] = WIDE(add_epi32)(sums->by[i], WIDE(madd_epi16)(two, WIDE(set1_epi16)(1)));
+        sums->by[i] = add_products(sums->by[i], square, times);
     }
 }
 
@@ -104,7 +115,8 @@ static inline unsigned largest_of_32(__m256i twice)
     return most < 2 ? 0 : most / 2 - 1;
 }
 
-/* A magnitude below `bound` + 1 that is not 0 is subnormal under a scale 2^k times the old one. */
+/* A magnitude below `bound` + 1 that is not 0 is subnormal, or is under a scale 2^k times the old
+ * one. */
 static int shift_less(int k)
 {
     return 8 * k < 128 ? 8 * k : 128;
@@ -112,7 +124,7 @@ static int shift_less(int k)
 
 static int shift_bound(int k)
 {
-    return k == 0 ? 0 : k < 15 ? 8 * (k + 1) - 1 : NAN_MAGNITUDE - 1;
+    return k < 15 ? 8 * (k + 1) - 1 : NAN_MAGNITUDE - 1;
 }
 
 /* Those of LANES codes, which lie elsewhere than `out`, that `small` has bits of. */
@@ -121,7 +133,9 @@ static void shift_all_small(uint32_t small, int k, const uint8_t *codes, uint8_t
 {
     for (; small != 0; small &= small - 1) {
         const int i = __builtin_ctz(small);
-        out[i] = (uint8_t)(shift_small(codes[i] & 0x7f, k, sums) | (codes[i] & 0x80));
+        const unsigned m = codes[i] & 0x7f;
+        out[i] = (uint8_t)(shift_small(m, k, sums) | (codes[i] & 0x80));
+        sums->square += m < 8 ? m * m : 0; /* add_squares leaves these out */
     }
 }
 
@@ -153,7 +167,7 @@ static inline wide shift_codes(wide code, shift_pair *p, uint64_t *small)
     const wide made = _mm512_mask_subs_epu8(m, number, m, p->less);
 
     *small = _mm512_cmplt_epu8_mask(_mm512_sub_epi8(m, _mm512_set1_epi8(1)), p->bound);
-    add_squares(_mm512_maskz_mov_epi8(number, m), &p->squares);
+    add_squares(m, _mm512_maskz_shuffle_epi8(number, squares_of_eights(), m), &p->squares);
     p->sums[0].nans += 64 - (unsigned)__builtin_popcountll(number);
     return _mm512_ternarylogic_epi64(low, made, code, 0xca); /* of each bit: low ? made : code */
 }
@@ -175,7 +189,7 @@ static uint64_t sum_squares(const shift_squares *squares, int half)
 static void shift_end(shift_pair *p, shift_sums sums[2])
 {
     for (int half = 0; half < 2; half++) {
-        p->sums[half].square = sum_squares(&p->squares, half);
+        p->sums[half].square += sum_squares(&p->squares, half);
         shift_add(&sums[half], &p->sums[half]);
     }
 }
@@ -282,7 +296,8 @@ static void shift_one(const uint8_t *codes, uint64_t codes_stride, uint64_t rows
         const wide is_whole = _mm256_cmpeq_epi8(_mm256_max_epu8(below, bound), below);
         const uint32_t small = ~(uint32_t)_mm256_movemask_epi8(is_whole);
         _mm256_storeu_si256((__m256i *)out, _mm256_or_si256(made, sign));
-        add_squares(_mm256_andnot_si256(is_nan, m), &squares);
+        add_squares(m, _mm256_andnot_si256(is_nan, _mm256_shuffle_epi8(squares_of_eights(), m)),
+                    &squares);
         all.nans += (unsigned)__builtin_popcount((unsigned)_mm256_movemask_epi8(is_nan));
         if (small != 0) {
             uint8_t was[LANES];
@@ -290,7 +305,7 @@ static void shift_one(const uint8_t *codes, uint64_t codes_stride, uint64_t rows
             shift_all_small(small, k, was, out, &all);
         }
     }
-    all.square = sum_squares(&squares);
+    all.square += sum_squares(&squares);
     shift_add(sums, &all);
 }
 
