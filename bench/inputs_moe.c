@@ -93,11 +93,11 @@ static void place_labels(const hone_moe_gemm *p, const int64_t *rows, bool speci
     }
 }
 
-/* What stands for no rows: a number below 0; an end that falls, which the next expert's begin is
- * rounded up from. */
+/* What stands for no rows: a number below 0; an end that falls, by one row or past all that the
+ * experts before have. */
 static int64_t no_rows(const hone_moe_gemm *p, int64_t e, int64_t begin)
 {
-    if (p->group_layout == HONE_GROUPS_MASKED || e + 1 == p->experts) {
+    if (p->group_layout == HONE_GROUPS_MASKED || e + 1 == p->experts || e % 2 == 1) {
         return -1 - e;
     }
     return begin > 0 && begin < p->m && p->row_align > 1 ? begin - 1 : begin;
@@ -161,6 +161,10 @@ static hone_status fill_groups(const hone_moe_gemm *p, inputs_kind kind, const r
     } else {
         TRY(routing_rows(how, p->experts, total, &state, rows, error));
     }
+    for (int64_t e = 2; special && p->group_layout == HONE_GROUPS_PSUM && e < p->experts; e += 3) {
+        rows[e - 1] += rows[e]; /* so that ends fall */
+        rows[e] = 0;
+    }
     if (by_k) {
         place_k(p, rows, special, groups);
     } else if (p->group_layout == HONE_GROUPS_CONTIGUOUS) {
@@ -203,6 +207,10 @@ static hone_status fill_matrix(const hone_moe_gemm *p, bool is_a, inputs_kind ki
     m.groups = m.scale_groups = integer_ceil_div(p->k, m.quant.gran_k);
     if (!by_k) { /* whose rows are cut otherwise */
         inputs_place_hole(&m, is_a);
+    }
+    if (!is_a && p->activation != HONE_ACTIVATION_PLAIN && 2 * m.hole_rows >= p->n &&
+        m.hole_columns >= p->k) {
+        m.hole_rows = 0; /* all ups, or all gates: nothing would be left to compare */
     }
     TRY(problem_scale_bytes(m.scale_rows, m.scale_groups, (hone_dtype)m.quant.scale, m.scale_layout,
                             &scale_bytes, error));

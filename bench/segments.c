@@ -58,9 +58,10 @@ static size_t runs_of_experts(const hone_moe_gemm *p, const uint8_t *groups, seg
             s.batch = e;
             s.rows = clamp(group, 0, p->m);
         } else if (p->group_layout == HONE_GROUPS_PSUM) {
+            const int64_t own = clamp(group, 0, p->m);
             s.row = clamp(integer_round_up(end, p->row_align), 0, p->m);
-            end = clamp(group, 0, p->m);
-            s.rows = end > s.row ? end - s.row : 0;
+            s.rows = own > s.row ? own - s.row : 0;
+            end = own > end ? own : end;
         } else {
             s.batch = e;
             s.rows = p->m;

@@ -8,7 +8,8 @@
 /* Elements whose products nearly all have one sign, where cut bits add up, and those whose products
  * cancel. The former are much larger and would hide what the latter lost, so both must pass the
  * gate; fewer than PART_LEAST can be unlucky, and so can more of which few outweigh the rest: right
- * rounding to bf16 alone gives an element up to 2^-17, which is above the gate. */
+ * rounding to bf16 alone gives an element up to 2^-17, which is above the gate, and is added to it
+ * where all elements are so few. */
 typedef enum verify_part { VERIFY_CANCELS, VERIFY_ONE_SIGN, VERIFY_PARTS } verify_part;
 
 /* A D that is being compared, and the sums so far. */

@@ -212,7 +212,7 @@ typedef enum hone_group_layout {
     HONE_GROUPS_MASKED = 2,
     /* [experts]: the row behind each one's last; expert g begins at round_up(groups[g - 1],
      * row_align), 0 for the first. What groups says is clamped to 0 .. m, begins to m, an end below
-     * its begin is no rows. */
+     * its begin is no rows; where ends fall the largest before stands for groups[g - 1]. */
     HONE_GROUPS_PSUM = 3,
     /* [experts]: elements of k of each, one expert's behind the other's */
     HONE_GROUPS_K = 4,

@@ -172,7 +172,7 @@ const char *templates_header(const char *name, size_t len);
  * then stale, and a sweep tries them again. 2: sampled quantisers as tiles, NaN, dropped slots. 3:
  * late copies, races, proxy fences, strict barriers. 4: the least that groups of a cover make. 5:
  * exactly what they make, three tiles each; sums of one sign, gated apart. */
-#define TEMPLATES_PROOF_VERSION 5
+#define TEMPLATES_PROOF_VERSION 6
 
 /* Digest of all that the template's code depends on (source, headers, manifest), and of the proof
  * that it goes through. */

@@ -12,9 +12,10 @@ template <int Layout> __device__ __forceinline__ bool expert_has(const ExpertGro
     } else if constexpr (Layout == GROUPED_COUNTS) {
         return row % of.m < of.groups[row / of.m];
     } else {
+        typename ExpertTiles<Layout, 1>::Spans spans;
         bool has = false;
-        for (i32 e = i32(threadIdx.x) % 32; e < of.experts; e += 32) {
-            const auto span = ExpertTiles<Layout, 1>::span(of, e);
+        for (i32 base = 0; base < of.experts; base += 32) {
+            const auto span = spans.next(of, base + i32(threadIdx.x) % 32);
             has = has || (row >= span.first && row < span.end);
         }
         return __any_sync(0xffffffffu, has);

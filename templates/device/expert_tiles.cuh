@@ -42,18 +42,38 @@ template <int Layout, int BlockRows> struct ExpertTiles {
         i32 first, end;
     };
 
-    static __device__ __forceinline__ Span span(const ExpertGroups &of, i32 expert)
-    {
-        const i32 value = of.groups[expert];
-        if constexpr (Layout == GROUPED_COUNTS) {
-            return {0, min(max(value, 0), of.m)};
-        } else {
-            const i32 before = expert == 0 ? 0 : min(max(of.groups[expert - 1], 0), of.m);
-            const u32 align = u32(of.row_align), first = (u32(before) + align - 1) / align * align;
-            const i32 from = i32(first < u32(of.m) ? first : u32(of.m));
-            return {from, min(max(value, from), of.m)};
+    // Of 32 experts after another, by one whole warp. Experts begin behind the furthest end of those
+    // before, so that no row is two experts': ends that fall cost a scan, others a vote.
+    struct Spans {
+        i32 furthest = 0;
+        bool fell = false;
+
+        // Of this lane's expert; none past the last one.
+        __device__ __forceinline__ Span next(const ExpertGroups &of, i32 expert)
+        {
+            const bool present = expert < of.experts;
+            const i32 value = present ? min(max(of.groups[expert], 0), of.m) : 0;
+            if constexpr (Layout == GROUPED_COUNTS) {
+                return {0, value};
+            } else {
+                i32 before = present && expert > 0 ? min(max(of.groups[expert - 1], 0), of.m) : 0;
+                fell = fell || __any_sync(0xffffffffu, present && value < before);
+                if (fell) {
+#pragma unroll
+                    for (u32 d = 1; d < 32; d *= 2) {
+                        const i32 left = __shfl_up_sync(0xffffffffu, before, d);
+                        before = threadIdx.x % 32 >= d ? max(before, left) : before;
+                    }
+                    before = max(before, furthest);
+                    furthest = __shfl_sync(0xffffffffu, before, 31);
+                }
+                const u32 align = u32(of.row_align);
+                const u32 first = (u32(before) + align - 1) / align * align;
+                const i32 from = i32(first < u32(of.m) ? first : u32(of.m));
+                return {from, present ? max(value, from) : from};
+            }
         }
-    }
+    };
 
     // One whole warp; the CTA synchronises after it.
     static __device__ __forceinline__ void make(u32 *table, const ExpertGroups &of)
@@ -77,11 +97,12 @@ template <int Layout, int BlockRows> struct ExpertTiles {
             }
         } else {
             u32 count = 0;
+            Spans spans;
 #pragma unroll 4
             for (i32 base = 0; base < of.experts; base += 32) {
                 const i32 expert = base + i32(lane);
                 const bool present = expert < of.experts;
-                const Span rows = present ? span(of, expert) : Span{0, 0};
+                const Span rows = spans.next(of, expert);
                 u32 upto = u32(rows.end - rows.first + BlockRows - 1) / BlockRows;
                 const u32 mine = upto;
 #pragma unroll

@@ -36,12 +36,12 @@ static int64_t expert_of(const hone_moe_gemm *p, const inputs *in, int64_t batch
         return row < group_of(in, batch) ? batch : -1;
     }
     for (int64_t e = 0; e < p->experts; e++) {
-        const int64_t begin = up(end, p->row_align) * p->row_align;
-        end = group_of(in, e) < 0 ? 0 : group_of(in, e) < p->m ? group_of(in, e) : p->m;
+        const int64_t begin = up(end, p->row_align) * p->row_align, own = group_of(in, e);
         *within = row - begin;
-        if (row >= begin && row < end) {
+        if (row >= begin && row < own && row < p->m) {
             return e;
         }
+        end = own > end ? own : end; /* ends may fall */
     }
     return -1;
 }

@@ -203,6 +203,29 @@ START_TEST(specials_hold_groups_that_are_out_of_range)
 }
 END_TEST
 
+/* Ends that fall, by less than row_align and by more: no row is two experts'. */
+START_TEST(experts_begin_behind_the_furthest_end_before)
+{
+    static const int32_t ends[] = {20, 3, 30, 17, -5, 23, 40};
+    static const int64_t row[] = {0, 24, 32}, rows[] = {20, 6, 8}, expert[] = {0, 2, 6};
+    hone_problem problem;
+    segments s = {0};
+
+    ck_assert_int_eq(
+        hone_problem_parse("moe_gemm:tokens=9,experts=7,m=48,group_layout=psum,row_align=8" SIZES,
+                           &problem, &e),
+        HONE_OK);
+    ck_assert_int_eq(segments_find(&problem.as.moe_gemm, (const uint8_t *)ends, &s, &e), HONE_OK);
+    ck_assert_uint_eq(s.len, 3);
+    for (size_t i = 0; i < s.len; i++) {
+        ck_assert_int_eq(s.run[i].expert, expert[i]);
+        ck_assert_int_eq(s.run[i].row, row[i]);
+        ck_assert_int_eq(s.run[i].rows, rows[i]);
+    }
+    segments_free(&s);
+}
+END_TEST
+
 START_TEST(a_weight_gradients_k_is_whole_groups_and_all_of_it)
 {
     hone_problem problem;
@@ -242,6 +265,7 @@ int main(void)
     tcase_add_loop_test(tests, rows_that_nobody_has_are_poison_and_others_are_not, 0,
                         ARRAY_LEN(layouts));
     tcase_add_loop_test(tests, specials_hold_groups_that_are_out_of_range, 0, 3);
+    tcase_add_test(tests, experts_begin_behind_the_furthest_end_before);
     tcase_add_test(tests, a_weight_gradients_k_is_whole_groups_and_all_of_it);
     tcase_add_test(tests, routings_have_names);
     return suite_run("bench/inputs_moe", tests);

@@ -177,6 +177,8 @@ static const prove_mutant mutants[] = {
      "(column + c) / S.group ^ 1,"},
     {"codes of padding rows are stored", TURNED_CODES, "row_kept(rows, row + r) && column",
      "column"},
+    {"an end that falls takes the next expert back", TIGHT,
+     "fell = fell || __any_sync(0xffffffffu, present && value < before);", "fell = false;"},
     {"rows that nobody has are not filled", FILLED, "!expert_has<Layout>(of, row)", "false"},
     {"rows of the first experts are filled", FILLED, "has = has || (row >= span.first",
      "has = (row >= span.first + 1"},

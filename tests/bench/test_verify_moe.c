@@ -30,8 +30,18 @@ static const char *const problems[] = {
     "moe_gemm:tokens=8,topk=2,experts=512,n=8,k=64,group_layout=masked,m=3" FP8_32,
     "moe_gemm:tokens=8,topk=4,experts=512,n=8,k=64,group_layout=psum,row_align=1" FP8,
     "moe_gemm:tokens=8,topk=4,experts=512,n=8,k=64,group_layout=contiguous,row_align=8" FP8,
+    /* few elements, which may be unlucky together */
+    "moe_gemm:tokens=4,topk=1,experts=3,n=2,k=32,group_layout=psum,row_align=8,recipe=ue8m0-1x32-"
+    "1x32",
+    "moe_gemm:tokens=1,topk=1,experts=1,n=2,k=128,group_layout=masked,m=1,recipe=ue8m0-1x32-32x32",
+    "moe_gemm:tokens=8,topk=1,experts=4,n=2,k=128,group_layout=masked,m=8,recipe=f32-1x128-1x128",
     /* behind the activation */
     ROWS "contiguous,row_align=8,activation=silu_mul" FP8,
+    /* one gate, or 64 in one block of scales, with one K group: a hole would be all there is */
+    "moe_gemm:tokens=1,experts=1,n=2,k=128,group_layout=masked,m=1,activation=silu_mul,"
+    "recipe=f32-1x128-1x128",
+    "moe_gemm:tokens=2,experts=2,n=64,k=32,group_layout=masked,m=2,activation=silu_mul" FP8_32,
+    "moe_gemm:tokens=2,experts=2,n=256,k=128,group_layout=masked,m=2,activation=silu_mul" FP8,
     ROWS "masked,m=13,activation=silu_mul_v4,out=f32" FP8_32,
     "moe_gemm:tokens=9,topk=3,experts=6,n=128,k=160,group_layout=psum,row_align=8,out=e4m3,"
     "activation=silu_mul,out_group=32" FP8,

@@ -117,11 +117,12 @@ static size_t expect(const groups *g, int32_t rows, block *out)
         }
         return len;
     }
+    int64_t furthest = 0; /* of the ends before */
     for (int32_t e = 0; e < g->experts; e++) {
         int64_t first = 0;
         if (g->layout == ENDS && e > 0) {
-            first = clamp(g->values[e - 1], 0, g->m);
-            first = clamp((first + g->row_align - 1) / g->row_align * g->row_align, 0, g->m);
+            furthest = g->values[e - 1] > furthest ? g->values[e - 1] : furthest;
+            first = clamp((furthest + g->row_align - 1) / g->row_align * g->row_align, 0, g->m);
         }
         int32_t end = clamp(g->values[e], first, g->m);
         for (int64_t row = first; row < end && len < MOST_BLOCKS; row += rows) {
