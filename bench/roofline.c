@@ -7,12 +7,17 @@ static double peak_of(const gpu *g, const hone_problem *problem)
 {
     const bool moe = problem->op == HONE_OP_MOE_GEMM;
     const hone_recipe *recipe = moe ? &problem->as.moe_gemm.recipe : &problem->as.fp8_gemm.recipe;
+    const bool scores =
+        problem->op == HONE_OP_MQA_LOGITS || problem->op == HONE_OP_MQA_LOGITS_PAGED;
     double plain = 0.0, scaled = 0.0;
 
-    if (problem->op != HONE_OP_FP8_GEMM && !moe) {
+    if (problem->op != HONE_OP_FP8_GEMM && !moe && !scores) {
         return 0.0;
     }
     plain = perf_peak_flops(g, GPU_MMA_FP8);
+    if (scores) {
+        return plain;
+    }
     if (recipe->a.scale == HONE_DTYPE_UE8M0 && recipe->b.scale == HONE_DTYPE_UE8M0) {
         scaled = perf_peak_flops(g, GPU_MMA_MXFP8);
     }

@@ -2,16 +2,17 @@
 // fp32 registers.
 //
 // Operands are K-major in shared memory, rows of 128 bytes as a tensor map with swizzle 128 leaves
-// them; A may lie in registers instead. Element d[j][i] of thread t is row
+// them (or of 64, 32); A may lie in registers instead. Element d[j][i] of thread t is row
 // t / 32 * 16 + t % 32 / 4 + i / 2 * 8, column j * 8 + t % 4 * 2 + i % 2.
 #pragma once
 #include "device/types.cuh"
 
-// Of K-major rows with swizzle 128: eight rows are 1024 bytes. `at` is where the first row begins,
-// plus the offset of the first of K within the row.
-__device__ __forceinline__ u64 wgmma_operand(u32 at)
+// Of K-major rows of Span bytes, with that swizzle: eight rows are 8 Span bytes. `at` is where the
+// first row begins, plus the offset of the first of K within the row.
+template <int Span = 128> __device__ __forceinline__ u64 wgmma_operand(u32 at)
 {
-    return u64((at & 0x3ffff) >> 4) | u64(1) << 16 | u64(1024 >> 4) << 32 | u64(1) << 62;
+    constexpr u64 kSwizzle = Span == 128 ? 1 : Span == 64 ? 2 : 3;
+    return u64((at & 0x3ffff) >> 4) | u64(1) << 16 | u64(8 * Span >> 4) << 32 | kSwizzle << 62;
 }
 
 // Before a product whose accumulators this thread touched, or whose operand registers it wrote.

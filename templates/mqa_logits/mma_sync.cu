@@ -7,6 +7,7 @@
 // token's own range are stored, and with `clean` -inf in the chunk's other columns. Domains and
 // launch: mma_sync.yaml.
 #include "device/mqa_nibbles.cuh"
+#include "mqa_logits/ranges.cuh"
 
 struct Config {
     int heads, dims;
@@ -41,59 +42,6 @@ template <Config C> struct Shape {
 };
 
 template <Config C> using Held = HeldKeys<C.e2m1, C.dims, C.warp_keys / 16>;
-
-// Each token's range, and the chunk's part that any of them has.
-struct Range {
-    i32 from, to;
-};
-
-__device__ __forceinline__ Range clamped(i32 start, i32 end, i32 keys)
-{
-    const i32 from = min(max(start, 0), keys), to = min(max(end, 0), keys);
-    return {from, max(from, to)};
-}
-
-template <Config C>
-__device__ __forceinline__ Range ranges_of(Range *own, const i32 *start, const i32 *end, i32 first,
-                                           i32 tokens, i32 keys, i32 width)
-{
-    const i32 t = i32(threadIdx.x);
-    if (t < C.tokens) {
-        Range r = {0, 0};
-        if (first + t < tokens) {
-            r = clamped(start[first + t], end[first + t], keys);
-            if (C.compressed) {
-                r.to = r.from + min(r.to - r.from, width); // what has no column is not stored
-            }
-        }
-        own[t] = r;
-    }
-    __syncthreads();
-    Range all = {0x7fffffff, 0};
-#pragma unroll
-    for (int i = 0; i < C.tokens; i++) {
-        const Range r = own[i];
-        all.from = r.from < r.to ? min(all.from, r.from) : all.from;
-        all.to = r.from < r.to ? max(all.to, r.to) : all.to;
-    }
-    return all;
-}
-
-// -inf in the columns of [from, to) that have no key.
-template <Config C, typename Out>
-__device__ __forceinline__ void clean_rows(Out *logits, i64 stride, const Range *own, i32 first,
-                                           i32 tokens, i32 from, i32 to)
-{
-    for (i32 t = 0; t < C.tokens && first + t < tokens; t++) {
-        const i32 live = C.compressed ? 0 : own[t].from, len = own[t].to - own[t].from;
-        Out *const row = logits + (first + t) * stride;
-        for (i32 c = from + i32(threadIdx.x); c < to; c += Shape<C>::kThreads) {
-            if (c < live || c >= live + len) {
-                store_logit(row + c, minus_infinity());
-            }
-        }
-    }
-}
 
 // A CTA's queries with their weights and scales, of which `rows` heads exist from `head` on.
 template <Config C>
@@ -174,7 +122,8 @@ __global__ void __launch_bounds__(Shape<C>::kThreads, C.residency)
     const i32 chunk = i32(i64(blockIdx.x) / blocks * C.chunk);
     const i32 rows = min(tokens - first, C.tokens) * C.heads;
 
-    const Range all = ranges_of<C>(own, start, end, first, tokens, keys, width);
+    const Range all =
+        ranges_of<C.tokens, C.compressed>(own, start, end, first, tokens, keys, width);
     const i32 from = max(all.from - chunk, 0) / C.keys * C.keys + chunk;
     const i32 past = min(all.to, chunk + C.chunk);
     const i32 tiles = past > from ? (past - from - 1) / C.keys + 1 : 0;
@@ -197,7 +146,8 @@ __global__ void __launch_bounds__(Shape<C>::kThreads, C.residency)
         load(s);
     }
     if constexpr (C.clean) {
-        clean_rows<C>(logits, stride, own, first, tokens, chunk, min(width, chunk + C.chunk));
+        clean_rows<C.tokens, C.compressed, S::kThreads>(logits, stride, own, first, tokens, chunk,
+                                                        min(width, chunk + C.chunk));
     }
     for (i32 tile = 0; tile < tiles; tile++) {
         async_wait<C.stages - 2>();

@@ -7,7 +7,7 @@
 // ring of `stages`; pages that are none are not followed, and their keys' logits are -inf. Domains
 // and launch: mma_sync.yaml.
 #include "device/mqa_nibbles.cuh"
-#include "mqa_logits_paged/mma_sync_schedule.cuh"
+#include "mqa_logits_paged/schedule.cuh"
 
 struct Config {
     int heads, next_n;
@@ -31,7 +31,6 @@ template <Config C> struct Shape {
     static constexpr int kScales = kColumns * (kRow + 4);
     static constexpr int kRing = kScales + (C.e2m1 ? kColumns * kDims / 8 : 0);
     static constexpr int kPages = kRing + C.stages * kStage; // of each stage's groups
-    static constexpr int kScratch = kPages + C.stages * kGroups * 4;
 
     static_assert(C.warp_keys == 16 || C.warp_keys == 32, "warp_keys: one or two of mma's rows");
     static_assert(C.keys % 32 == 0 && C.split % C.keys == 0, "split: whole tiles");
@@ -160,7 +159,7 @@ __global__ void __launch_bounds__(Shape<C>::kThreads, C.residency)
     extern __shared__ __align__(128) u8 shared[];
     const u32 base = shared_address(shared);
     const Requests<C.next_n, C.split> requests = {lengths, batch, width};
-    Share share = share_of<S::kThreads>(requests, reinterpret_cast<i64 *>(shared + S::kScratch));
+    Share share = share_of(requests);
     while (share.units > 0) {
         const i32 request = share.request, keys = requests.keys(request);
         const i64 run = min(i64(ceil_div(keys, C.split)) - share.split, share.units);

@@ -16,11 +16,12 @@
     "swap=0 block_m=128 block_n=192 row_groups=2 column_groups=1 chunks=2 sets=2 queue=1 "         \
     "stages=4 pair=0 "                                                                             \
     "split_k=1 share=" #share " raster=8 staged=0 loader_registers=56 residency=1 idle=1"
-#define FP4      "fp8_gemm/sm90_wgmma_fp4"
-#define MOE      "moe_gemm/sm90_wgmma"
-#define MOE_SYNC "moe_gemm/mma_sync"
-#define MQA      "mqa_logits/mma_sync"
-#define PAGED    "mqa_logits_paged/mma_sync"
+#define FP4         "fp8_gemm/sm90_wgmma_fp4"
+#define MOE         "moe_gemm/sm90_wgmma"
+#define MOE_SYNC    "moe_gemm/mma_sync"
+#define MQA         "mqa_logits/mma_sync"
+#define PAGED       "mqa_logits_paged/mma_sync"
+#define PAGED_WGMMA "mqa_logits_paged/sm90_wgmma"
 #define MQA_PAGED(batch, width, next_n)                                                            \
     "mqa_logits_paged:batch=" #batch ",width=" #width ",next_n=" #next_n ",pages=4097,"
 #define FP8_KEYS "record=index_132-split-raw_amax"
@@ -95,6 +96,8 @@ static const struct {
     {"emu:h20", MQA_PAGED(64, 8192, 6) "heads=32," FP8_KEYS, PAGED, NULL},
     {"emu:h20", MQA_PAGED(32, 8192, 2) "heads=64,record=index_68-split-pow2_tiny", PAGED, NULL},
     {"emu:rtx4090", "mqa_logits:tokens=64,keys=4096,heads=64,element=e2m1", MQA, NULL},
+    {"emu:h20", MQA_PAGED(16, 32768, 1) "heads=64," FP8_KEYS, PAGED_WGMMA, NULL},
+    {"emu:h200", MQA_PAGED(64, 8192, 6) "heads=32," FP8_KEYS, PAGED_WGMMA, NULL},
     {"emu:rtx4090", MQA_PAGED(32, 4096, 2) "heads=32,page_size=32," FP8_KEYS, PAGED, NULL},
     /* Experts' rows, evenly: few and many of each, gates and ups with and without codes. */
     {"emu:h20",

@@ -51,6 +51,9 @@ static const struct {
     {"fp8_gemm:m=4096,n=4096,k=4096,recipe=f32-1x128-128x128", PERF_TENSOR},
     {"fp8_gemm:m=1,n=4096,k=4096,recipe=f32-1x128-128x128", PERF_DRAM},
     {"act_quant:m=4096,k=4096", PERF_DRAM},
+    {"mqa_logits:tokens=4096,keys=65536,heads=64", PERF_TENSOR},
+    {"mqa_logits_paged:batch=16,width=32768,pages=9000,heads=8,record=index_132-split-raw_amax",
+     PERF_DRAM},
 };
 
 START_TEST(a_roof_is_the_slower_of_compute_and_memory)

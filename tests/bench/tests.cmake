@@ -28,15 +28,19 @@ foreach(part corners shapes schedules) # half an hour each
 endforeach()
 hone_test(bench accuracy LABELS unit release-only LINK hone_bench hone_core SOURCES bench/prove_fixture.c bench/corner.c TIMEOUT 900)
 hone_test(bench prove_wgmma_fp4 LABELS unit release-only LINK hone_bench hone_core SOURCES bench/prove_fixture.c bench/corner.c TIMEOUT 900)
-# Groups of rows: on Hopper, and by mma.sync. Scores of keys.
-foreach(suite prove_moe prove_moe_k prove_moe_sync prove_moe_scaled prove_mqa)
+# Groups of rows: on Hopper, and by mma.sync.
+foreach(suite prove_moe prove_moe_k prove_moe_sync prove_moe_scaled)
   hone_test(bench ${suite} LABELS unit release-only LINK hone_bench hone_core SOURCES bench/prove_fixture.c TIMEOUT 900)
 endforeach()
+# Scores of keys: by mma.sync, and on Hopper.
+foreach(suite prove_mqa prove_mqa_wgmma)
+  hone_test(bench ${suite} LABELS unit release-only LINK hone_bench hone_core SOURCES bench/prove_fixture.c bench/mqa_pages.c TIMEOUT 900)
+endforeach()
 hone_test(bench prove_routed LABELS unit release-only LINK hone_bench hone_core SOURCES bench/prove_fixture.c TIMEOUT 600)
-foreach(suite prove_wgmma prove_wgmma_fp4 prove_block_scale prove_moe prove_moe_k prove_moe_sync prove_moe_scaled prove_mqa)
+foreach(suite prove_wgmma prove_wgmma_fp4 prove_block_scale prove_moe prove_moe_k prove_moe_sync prove_moe_scaled prove_mqa prove_mqa_wgmma)
   hone_run(bench ${suite}_all test_bench_${suite} LABELS slow TIMEOUT 3600 SET HONE_PROVE_ALL=1)
 endforeach()
-foreach(suite prove prove_threads prove_wgmma prove_wgmma_fp4 prove_moe prove_routed prove_moe_k prove_moe_sync prove_moe_scaled prove_mqa prove_block_scale estimate kv_roof quant_roof corner accuracy)
+foreach(suite prove prove_threads prove_wgmma prove_wgmma_fp4 prove_moe prove_routed prove_moe_k prove_moe_sync prove_moe_scaled prove_mqa prove_mqa_wgmma prove_block_scale estimate kv_roof quant_roof corner accuracy)
   add_dependencies(test_bench_${suite} hone_emu hone-worker)
 endforeach()
 add_dependencies(test_bench_sass hone-worker)

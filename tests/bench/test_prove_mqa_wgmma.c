@@ -1,0 +1,133 @@
+/* test_prove_mqa_wgmma.c - an indexer's scores by wgmma on emulated Hopper GPUs: pinned configs
+ * that must be proved, and mutants of the templates that must not. */
+#include "tests/bench/mqa_pages.h"
+#include "tests/bench/prove_fixture.h"
+#include "tests/support/suite.h"
+
+#include <check.h>
+
+#define PREFILL "mqa_logits/sm90_wgmma"
+#define DECODE  "mqa_logits_paged/sm90_wgmma"
+#define FP8     "record=index_132-split-raw_amax"
+#define PAGED(groups, unit, split, stages, slots, residency)                                       \
+    "groups=" #groups " unit=" #unit " split_tiles=" #split " stages=" #stages " slots=" #slots    \
+    " residency=" #residency
+
+static const struct {
+    const char *device, *problem, *template, *config;
+} rows[] = {
+    {"emu:h20", "mqa_logits_paged:batch=16,width=600,stride=604,pages=170,next_n=2,heads=8," FP8,
+     DECODE, PAGED(1, 2, 1, 2, 1, 1)},
+    {"emu:h20",
+     "mqa_logits_paged:batch=7,width=530,pages=99,next_n=3,heads=32,page_size=32,table_stride=20,"
+     "page_stride=4240,out=bf16," FP8,
+     DECODE, PAGED(2, 3, 2, 3, 2, 1)},
+    {"emu:h200", "mqa_logits_paged:batch=5,width=1100,pages=60,next_n=6,heads=8,page_size=128," FP8,
+     DECODE, PAGED(1, 3, 8, 4, 2, 2)},
+    {"emu:h20", "mqa_logits_paged:batch=5,width=1100,pages=60,next_n=1,heads=64,page_size=256," FP8,
+     DECODE, PAGED(3, 1, 2, 3, 2, 1)},
+    {"emu:h20", "mqa_logits_paged:batch=160,width=270,pages=90,next_n=3,heads=8," FP8, DECODE,
+     PAGED(4, 1, 1, 2, 1, 1)},
+    {"emu:h200", "mqa_logits_paged:batch=3,width=300,pages=30,next_n=8,heads=64," FP8, DECODE,
+     PAGED(2, 4, 1, 2, 1, 1)},
+    {"emu:h20", "mqa_logits_paged:batch=9,width=257,pages=66,next_n=5,heads=16,out=bf16," FP8,
+     DECODE, PAGED(4, 5, 1, 3, 2, 1)},
+    {"emu:h20", "mqa_logits_paged:batch=9,width=400,pages=150,next_n=7,heads=32,page_size=32," FP8,
+     DECODE, PAGED(2, 7, 1, 2, 2, 1)},
+    /* tiles of a share whose pages stand in more than one read of the table */
+    {"emu:h20", "mqa_logits_paged:batch=4,width=2100,pages=290,next_n=2,heads=8,page_size=32," FP8,
+     DECODE, PAGED(4, 1, 8, 2, 1, 1)},
+    /* sampled */
+    {"emu:h20", "mqa_logits_paged:batch=16,width=16384,pages=2049,next_n=2,heads=64," FP8, DECODE,
+     PAGED(2, 2, 1, 4, 1, 1)},
+};
+
+START_TEST(pinned_configs_are_proved)
+{
+    if (!prove_fixture_leaves(_i, 2, rows[_i].template, NULL)) {
+        prove_fixture_hold(rows[_i].device, rows[_i].problem, rows[_i].template, rows[_i].config,
+                           NULL);
+    }
+}
+END_TEST
+
+/* Faults seeded into the templates; `row` of the configs. */
+static const prove_mutant mutants[] = {
+    {"the maximum is forgotten", 0, "fmaxf(x[0], 0.0f)", "x[0]"},
+    {"a lower key's other heads", 0, "sum.y = fmaf(fmaxf(x[3]", "sum.y = fmaf(fmaxf(x[1]"},
+    {"half of the heads", 0, "(later ? b : a) + __shfl_xor_sync(0xffffffffu, later ? a : b, 2)",
+     "(later ? b : a)"},
+    {"half of the heads of one token", 3, "a + __shfl_xor_sync(0xffffffffu, a, 2)", "a"},
+    {"tokens of a pair change places", 0, "(later ? b : a) +", "(later ? a : b) +"},
+    {"the last dims are left out", 1, "s < Dims / 32", "s < Dims / 32 - 1"},
+    {"a tile is read before it is there", 0,
+     "barrier_wait<false>(barriers.full(tile.place), tile.parity);", ""},
+    {"a tile is overwritten while it is read", 0,
+     "barrier_wait<false>(barriers.free(turn.place), turn.parity ^ 1);", ""},
+    {"a tile is given away too early", 8, "t + C.unit == C.next_n", "t == 0"},
+    {"queries are overwritten while they are read", 4,
+     "barrier_wait<false>(barriers.done(slot.place), slot.parity ^ 1);\n        if", "if"},
+    {"queries are read before they are there", 4,
+     "barrier_wait<false>(barriers.asked(slot.place), slot.parity);", ""},
+    {"one page further", 0, "table[j >> cache.page_shift]", "table[(j >> cache.page_shift) ^ 1]"},
+    {"the first part of each page", 2, "(from + tile * S::kKeys + lane * C.box) & mask",
+     "0 & mask"},
+    {"the scales of a page's first part", 3, "full, within, 0, z)", "full, 0, 0, z)"},
+    {"pages that are none count as zeros", 0, "there ? sum * scale : minus_infinity()",
+     "sum * scale"},
+    {"pages past the cache are followed", 0, "u32(page) < u32(cache.pages)", "page >= 0"},
+    {"another part's page is missing", 1, "pages >> (mine / C.box) & 1", "pages & 1"},
+    {"keys past the length are stored", 0, "key < job.lengths[t + of]", "key < job.past"},
+    {"all tokens have the first one's length", 0, "key < job.lengths[t + of]",
+     "key < job.lengths[0]"},
+    {"a length past the row is believed", 0, "+ lane], all.width)", "+ lane], 0x7fffffff)"},
+    {"the first token's weights", 4, "weight + t * C.heads, [&]", "weight, [&]"},
+    {"the first token's queries", 4, "queries + (t * C.heads * S::kDims >> 4)", "queries"},
+    {"the next key's scale", 0, "[stage * S::kKeys + mine]", "[stage * S::kKeys + (mine ^ 1)]"},
+    {"the second part of the queries is the first", 5, "q, asked, 0, at,", "q, asked, 0, 0,"},
+    {"tables are read a tile at a time", 8, "j += kTilesOfTable * S::kKeys", "j += S::kKeys"},
+    {"the first request's rows", 2, "i64(job.request) * C.next_n * stride", "0"},
+    {"the rest of the splits is nobody's", 0, "units = quotient + (cta < rest)",
+     "units = quotient"},
+    {"requests before are forgotten", 2, "left = unit - before", "left = unit"},
+    {"the second request of a share is left out", 4, "share.request++, share.split = 0",
+     "share.request += 2, share.split = 0"},
+    {"large: a share's last split is left out", 9, "from + run * C.split",
+     "from + (run - 1) * C.split"},
+};
+
+START_TEST(a_mutant_is_refused)
+{
+    const prove_mutant *m = &mutants[_i];
+
+    if (!prove_fixture_leaves(_i, 7, rows[m->row].template, m->old)) {
+        prove_fixture_refuse(m, rows[m->row].device, rows[m->row].problem, rows[m->row].template,
+                             rows[m->row].config);
+    }
+}
+END_TEST
+
+START_TEST(page_0_need_not_be_readable)
+{
+    const int row = _i < 2 ? 0 : 1;
+
+    mqa_pages_hold(rows[row].device, rows[row].problem, rows[row].template, rows[row].config,
+                   _i % 2 == 0 ? INPUTS_EXTREMES : INPUTS_SPECIALS);
+}
+END_TEST
+
+int main(void)
+{
+    TCase *tests = tcase_create("prove_mqa_wgmma");
+
+    if (!prove_fixture_start("bench/prove_mqa_wgmma")) {
+        return 0;
+    }
+    tcase_add_loop_test(tests, pinned_configs_are_proved, 0, (int)ARRAY_LEN(rows));
+    tcase_add_loop_test(tests, a_mutant_is_refused, 0, (int)ARRAY_LEN(mutants));
+    tcase_add_loop_test(tests, page_0_need_not_be_readable, 1, 3);
+    const int result =
+        suite_run_here("bench/prove_mqa_wgmma", tests); /* the compiler has threads */
+    prove_fixture_stop();
+    return result;
+}
