@@ -447,3 +447,10 @@ void exec_fence_proxy(warp *w, const instruction *i, uint32_t mask)
     (void)mask;
     race_fence_proxy(w, space != PTX_GLOBAL, space != PTX_SHARED);
 }
+
+void exec_fence_init(warp *w, const instruction *i, uint32_t mask)
+{
+    (void)i;
+    (void)mask;
+    race_fence_init(w);
+}

@@ -52,6 +52,7 @@ void exec_bulk_commit(warp *w, const instruction *i, uint32_t mask);
 void exec_bulk_wait(warp *w, const instruction *i, uint32_t mask);
 void exec_async_store(warp *w, const instruction *i, uint32_t mask);
 void exec_fence_proxy(warp *w, const instruction *i, uint32_t mask);
+void exec_fence_init(warp *w, const instruction *i, uint32_t mask);
 void exec_cvta_to(warp *w, const instruction *i, uint32_t mask);
 void exec_isspace(warp *w, const instruction *i, uint32_t mask);
 void exec_mma(warp *w, const instruction *i, uint32_t mask);

@@ -82,7 +82,7 @@ void exec_mbarrier_init(warp *w, const instruction *i, uint32_t mask)
 {
     places p;
 
-    if (!begin(w, i, mask, &p, RACE_WRITE)) {
+    if (!begin(w, i, mask, &p, i->kind == MBARRIER_INIT ? RACE_INIT : RACE_WRITE)) {
         return;
     }
     for (EACH_LANE(lane, mask)) {
@@ -132,6 +132,8 @@ void exec_mbarrier_arrive(warp *w, const instruction *i, uint32_t mask)
         }
         if (i->order & ORDER_RELEASE) {
             race_release(w, &b->arriving);
+        } else {
+            race_release_fenced(w, &b->arriving);
         }
         if (!arrive(&a, p.owner[lane], b)) {
             return;
@@ -208,8 +210,10 @@ static bool ask(warp *w, const instruction *i, uint32_t mask, const places *p, u
         *passed |= over ? lanes : 0;
         if (over && b != last && (i->order & ORDER_ACQUIRE)) {
             race_acquire(w, b->passed);
-            last = b;
+        } else if (over && b != last) {
+            race_acquire_later(w, b->passed);
         }
+        last = over ? b : last;
     }
     return true;
 }

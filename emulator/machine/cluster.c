@@ -101,10 +101,10 @@ void cluster_begin(cluster *c, uint64_t linear)
     c->live = threads_of(l) * c->ctas_len;
     race_clock_free(&c->arriving);
     race_clock_free(&c->passed);
-    race_begin(c);
     for (uint32_t n = 0; n < c->ctas_len; n++) {
         begin_cta(&c->ctas[n], l);
     }
+    race_begin(c); /* remembers which CTAs these are */
 }
 
 static bool open_warp(warp *w, const ptx_kernel *k)

@@ -18,8 +18,14 @@
 
 /* RACE_ATOMIC: atom, red, and strong loads and stores (volatile, relaxed, ...): no race among
  * themselves. RACE_READ_TOGETHER: a read by all lanes at once (ldmatrix), which no lane leaves
- * before the others. */
-typedef enum race_access { RACE_READ, RACE_WRITE, RACE_ATOMIC, RACE_READ_TOGETHER } race_access;
+ * before the others. RACE_INIT: mbarrier.init, a write that fence.mbarrier_init tells of. */
+typedef enum race_access {
+    RACE_READ,
+    RACE_WRITE,
+    RACE_ATOMIC,
+    RACE_READ_TOGETHER,
+    RACE_INIT,
+} race_access;
 
 /* State for one cluster at a time; begin forgets what the cluster before did to shared memory.
  * HONE_NO_MEMORY. */
@@ -44,6 +50,8 @@ bool race_lanes_agree(warp *w, const instruction *i, const cta *owner,
 /* Order among warps. *to is allocated on first use. */
 void race_release(warp *w, race_clock **to);
 void race_acquire(warp *w, const race_clock *from);
+/* The same of a relaxed wait: it counts from the next acquiring fence on. */
+void race_acquire_later(warp *w, const race_clock *from);
 /* A relaxed arrival: it tells of what came before the warp's last releasing fence, and no more. */
 void race_release_fenced(warp *w, race_clock **to);
 void race_clock_free(race_clock **c);
@@ -51,6 +59,8 @@ void race_clock_free(race_clock **c);
 void race_warp_sync(warp *w, uint32_t mask);
 /* fence and membar, with the ORDER_* bits of the instruction. */
 void race_fence(warp *w, uint8_t order);
+/* fence.mbarrier_init: relaxed arrivals from here on tell of the mbarriers that w initialised. */
+void race_fence_init(warp *w);
 /* Beside race_touch for an access that is strong: what its word brings (reads) and takes (writes),
  * by the instruction's `order` and the fences around it. Arguments as of race_touch. */
 void race_order(warp *w, const instruction *i, cta *owner, const uint64_t at[MACHINE_LANES],

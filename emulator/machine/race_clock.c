@@ -290,21 +290,20 @@ void race_view_drop(race_view *v)
     }
 }
 
-/* c holds a block of the state's cluster: it was joined with a warp's. */
 bool race_clock_know(race_state *s, race_clock *c, uint32_t agent, uint32_t time)
 {
-    for (uint32_t n = 0; n < c->len; n++) {
-        race_block **at = &c->blocks[n];
-        if ((*at)->cluster != s->number) {
-            continue;
-        }
-        if (!own_block(s->run, at, s->agents_len)) {
-            return false;
-        }
-        uint32_t *known = &(*at)->times[agent];
-        *known = *known > time ? *known : time;
-        return true;
+    uint32_t n = 0;
+
+    while (n < c->len && c->blocks[n]->cluster < s->number) {
+        n++;
     }
+    bool there = n < c->len && c->blocks[n]->cluster == s->number;
+    if (!(there ? own_block(s->run, &c->blocks[n], s->agents_len)
+                : insert_block(s->run, c, n, new_block(s->run, s->number, s->agents_len)))) {
+        return false;
+    }
+    uint32_t *known = &c->blocks[n]->times[agent];
+    *known = *known > time ? *known : time;
     return true;
 }
 

@@ -57,6 +57,16 @@ void race_acquire(warp *w, const race_clock *from)
     }
 }
 
+void race_acquire_later(warp *w, const race_clock *from)
+{
+    race_state *s = state_of(w);
+    race_warp *r = s != NULL ? race_warp_of(s, w) : NULL;
+
+    if (s != NULL && from != NULL && clock_at(s->run, &r->pending) != NULL) {
+        race_clock_join(s->run, r->pending, from);
+    }
+}
+
 void race_warp_sync(warp *w, uint32_t mask)
 {
     race_state *s = state_of(w);
@@ -101,6 +111,17 @@ void race_fence(warp *w, uint8_t order)
     if ((order & ORDER_RELEASE) != 0) {
         race_clock_free(&r->released);
         release(s, r, &r->released);
+    }
+}
+
+void race_fence_init(warp *w)
+{
+    race_state *s = state_of(w);
+    race_warp *r = s != NULL ? race_warp_of(s, w) : NULL;
+
+    if (s != NULL && r->init != 0 && clock_at(s->run, &r->released) != NULL &&
+        race_clock_know(s, r->released, r->init, r->home->times[r->init])) {
+        race_tick(s, r); /* what it makes from here on is not told of */
     }
 }
 

@@ -11,6 +11,7 @@ static void name_agent(const race_visit *v, const race_record *r, char *text, si
         [AGENT_COPY] = "cp.async of warp %u of CTA %llu",
         [AGENT_BULK] = "a bulk copy issued by warp %u of CTA %llu",
         [AGENT_MATRIX] = "wgmma of warp %u of CTA %llu",
+        [AGENT_INIT] = "warp %u of CTA %llu",
     };
     const race_state *s = v->state;
     uint32_t rank = r->warp / s->per_cta, index = r->warp % s->per_cta;

@@ -82,7 +82,9 @@ static bool reads_allow(race_visit *v, uint32_t value)
 bool race_own_now(const race_visit *v, uint32_t id)
 {
     const race_record *r = &v->book->records[id];
-    return id != 0 && r->agent == v->agent && r->time == v->time && r->cluster == v->state->number;
+    uint32_t agent = r->agent_kind == AGENT_INIT ? r->warp : r->agent; /* warps come first */
+
+    return id != 0 && agent == v->own && r->time == v->time && r->cluster == v->state->number;
 }
 
 bool race_recall(race_visit *v, uint32_t write, uint32_t read, bool after)

@@ -57,7 +57,14 @@ typedef struct race_record {
     uint8_t agent_kind, access;
 } race_record;
 
-typedef enum race_agent_kind { AGENT_WARP, AGENT_COPY, AGENT_BULK, AGENT_MATRIX } race_agent_kind;
+/* AGENT_INIT makes a warp's mbarriers, at the warp's own times: others may know of that alone. */
+typedef enum race_agent_kind {
+    AGENT_WARP,
+    AGENT_COPY,
+    AGENT_BULK,
+    AGENT_MATRIX,
+    AGENT_INIT,
+} race_agent_kind;
 
 /* What a word's `read` holds: 0, a record, or a set of records. */
 #define RACE_SET       UINT32_C(0x80000000)
@@ -113,8 +120,8 @@ typedef struct race_cached {
 
 typedef struct race_warp {
     race_clock clock;
-    race_block *home;             /* the one of clock's blocks that is its own cluster's */
-    uint32_t agent, copy, matrix; /* copy, matrix: 0 while there is none */
+    race_block *home;                   /* the one of clock's blocks that is its own cluster's */
+    uint32_t agent, copy, matrix, init; /* all but agent: 0 while there is none */
     uint32_t bulk[RACE_SLOTS], bulk_len, bulk_next;
     race_view *view; /* of the clock as it is, or NULL */
     bool told;       /* a task took the view: the time moves on before the next access */
@@ -186,6 +193,7 @@ typedef struct race_visit {
     race_access kind;
     bool together; /* all lanes read at once: who did is not kept */
     uint32_t record, agent, time;
+    uint32_t own; /* the warp's agent, where `agent` makes its mbarriers; else that */
     uint32_t seen_write, seen_read, next_write, next_read;
     bool seen, calm; /* calm: what was seen is not of this warp since its lanes last met */
     race_step steps[RACE_STEPS]; /* the last few, which lanes that go criss-cross meet again */

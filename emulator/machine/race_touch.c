@@ -92,9 +92,10 @@ static uint32_t own_record(race_state *s, race_warp *r, const warp *w, const rac
         race_record record = {.cluster = s->number,
                               .time = v->time,
                               .instruction = at,
-                              .agent = (uint16_t)r->agent,
+                              .agent = (uint16_t)v->agent,
                               .warp = (uint16_t)(w->cta->rank * s->per_cta + w->index),
-                              .agent_kind = AGENT_WARP,
+                              .agent_kind =
+                                  (uint8_t)(v->agent == r->agent ? AGENT_WARP : AGENT_INIT),
                               .access = (uint8_t)v->kind};
         *c = (race_cached){at, v->time, race_book_record(s->book, s->run, &record),
                            s->book->generation};
@@ -233,6 +234,20 @@ static void report_lane(const race_visit *v, const uint64_t at[MACHINE_LANES], u
     race_report(v, machine_lowest(there), at[machine_lowest(there)], bytes);
 }
 
+/* The agent that makes the warp's mbarriers. */
+static uint32_t init_agent(race_state *s, race_warp *r, const warp *w)
+{
+    if (r->init == 0) {
+        r->init = race_agent_new(s, AGENT_INIT, w->cta->rank * s->per_cta + w->index);
+    }
+    return r->init;
+}
+
+static race_access access_of(race_access kind)
+{
+    return kind == RACE_READ_TOGETHER ? RACE_READ : kind == RACE_INIT ? RACE_WRITE : kind;
+}
+
 bool race_touch(warp *w, const instruction *i, cta *owner, const uint64_t at[MACHINE_LANES],
                 uint32_t mask, uint32_t bytes, race_access kind)
 {
@@ -255,11 +270,12 @@ bool race_touch(warp *w, const instruction *i, cta *owner, const uint64_t at[MAC
                     .clock = &r->clock,
                     .home = r->home,
                     .owner = owner,
-                    .kind = together ? RACE_READ : kind,
+                    .kind = access_of(kind),
                     .together = together,
                     .lane = RACE_NOBODY,
                     .other = RACE_NOBODY,
-                    .agent = r->agent,
+                    .agent = kind == RACE_INIT ? init_agent(s, r, w) : r->agent,
+                    .own = r->agent,
                     .time = r->home->times[r->agent]};
     v.record = own_record(s, r, w, &v);
     if (stride == bytes) {
@@ -274,7 +290,7 @@ bool race_touch(warp *w, const instruction *i, cta *owner, const uint64_t at[MAC
     if (!good && !w->run->faulted) {
         report_lane(&v, at, mask, bytes);
     }
-    return good;
+    return good && (kind != RACE_INIT || race_warp_know(s, r, v.agent, v.time));
 }
 
 bool race_window(warp *w, const instruction *i, uint32_t mask, uint32_t bytes,
@@ -331,6 +347,7 @@ static race_visit visit_of(race_task *t, cta *owner, race_access kind)
                         .kind = kind,
                         .record = task_record(t, kind),
                         .agent = t->agent,
+                        .own = t->agent,
                         .time = t->time};
 }
 

@@ -268,9 +268,23 @@ bool ptx_decode_async_reduction(ptx_builder *b, ptx_form *f)
     return row >= 0 && f->parts_len == 0 && emit_async_store(b, 1, (uint32_t)bytes, row);
 }
 
+/* It makes earlier mbarrier.init known to the cluster, and nothing else. */
+static bool decode_init_fence(ptx_builder *b, ptx_form *f)
+{
+    instruction *i = emit(b, exec_fence_init, 0, NULL, 0);
+
+    if (i != NULL) {
+        i->pipe = PIPE_CONTROL;
+    }
+    return ptx_form_take(f, "release") && ptx_form_take(f, "cluster") && f->parts_len == 0;
+}
+
 /* fence.proxy.async, of all spaces or of one; a direction (.acquire, .release) orders both ways. */
 bool ptx_decode_fence(ptx_builder *b, ptx_form *f)
 {
+    if (ptx_form_take(f, "mbarrier_init")) {
+        return decode_init_fence(b, f);
+    }
     if (ptx_form_has(f, "tensormap::generic")) {
         return ptx_decode_tensormap_fence(b, f);
     }

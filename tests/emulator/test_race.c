@@ -141,6 +141,10 @@ static const fault_case cases[] = {
      "@%p3 red.global.add.u32 [%x3], 1;\n@%p5 st.global.u32 [%x3], %r3;", 11, 0, 0, "race",
      "write of 4 bytes at offset 4096 of a global allocation races with an atomic at line 10 by warp 0 of CTA 0 (no release and acquire between)",
      "@%p3 red.global.add.u32 [%x3], 1;\nmov.u32 %r9, 7; @%p5 st.volatile.global.u32 [%x3], %r9;"},
+    {"the CTA that a race is with", 32, 4, 0,
+     "and.b32 %r9, %r3, 1; setp.eq.u32 %p6, %r9, 1;\n@%p6 st.global.u32 [%x2], %r0;", 11, 0, 0, "race",
+     "write of 4 bytes at offset 0 of a global allocation races with a write at line 11 by warp 0 of CTA 1 (no release and acquire between)",
+     "setp.eq.u32 %p6, %r3, 1;\n@%p6 st.global.u32 [%x2], %r0;"},
 };
 /* clang-format on */
 

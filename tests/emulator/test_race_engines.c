@@ -59,6 +59,15 @@
     "Q: ld.volatile.shared.u32 %r9, [s+8000]; setp.ne.u32 %p8, %r9, 2; @%p8 bra Q;\n"
 #define BE_TOLD "P: ld.volatile.shared.u32 %r9, [s+8000]; setp.eq.u32 %p8, %r9, 0; @%p8 bra P;\n"
 
+/* %r10: the lane's word, %r11: `s`, of the other CTA of two. */
+#define OTHER                                                                                      \
+    "mov.u32 %r9, %cluster_ctarank; xor.b32 %r9, %r9, 1; mapa.shared::cluster.u32 %r10, %r5, %r9; mov.u32 %r11, s; " \
+    "mapa.shared::cluster.u32 %r11, %r11, %r9;\n" MEET
+#define MEET "barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;\n"
+#define MEET_RELAXED "barrier.cluster.arrive.relaxed.aligned; barrier.cluster.wait.aligned;\n"
+#define INIT_FENCE "@%p4 fence.mbarrier_init.release.cluster;\n"
+#define ARRIVE_THERE "@%p4 mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%r11+8000];\n"
+
 /* clang-format off */
 static const fault_case cases[] = {
     {"a warp reads what another warp's cp.async brought", 64, 1, 0,
@@ -132,9 +141,31 @@ static const fault_case cases[] = {
     {"a relaxed arrival at the cluster's barrier orders nothing", 32, 2, 2,
      "mov.u32 %r9, %cluster_ctarank; xor.b32 %r9, %r9, 1; mapa.shared::cluster.u32 %r10, %r5, %r9;\nbarrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;\n"
      "st.shared::cluster.u32 [%r10], %r0;\nbarrier.cluster.arrive.relaxed.aligned; barrier.cluster.wait.aligned;\nld.shared.u32 %r11, [%r5];\nbarrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;", 14, 0, 0, "race",
-     "read of 4 bytes at shared offset 0 races with a write at line 12 by warp 0 of CTA 0 (no cluster barrier between)",
+     "read of 4 bytes at shared offset 0 races with a write at line 12 by warp 0 of CTA 1 (no cluster barrier between)",
      "mov.u32 %r9, %cluster_ctarank; xor.b32 %r9, %r9, 1; mapa.shared::cluster.u32 %r10, %r5, %r9;\nbarrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;\n"
      "st.shared::cluster.u32 [%r10], %r0;\nbarrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;\nld.shared.u32 %r11, [%r5];\nbarrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;"},
+    {"the fence of mbarriers' beginnings orders nothing else", 32, 2, 2,
+     OTHER "st.shared::cluster.u32 [%r10], %r0;\n@%p4 mbarrier.init.shared::cta.b64 [s+8000], 2;\n" INIT_FENCE MEET_RELAXED ARRIVE_THERE "ld.shared.u32 %r12, [%r5];\n" MEET, 17, 0, 0, "race",
+     "read of 4 bytes at shared offset 0 races with a write at line 12 by warp 0 of CTA 1 (no cluster barrier between)",
+     OTHER "st.shared::cluster.u32 [%r10], %r0;\n@%p4 mbarrier.init.shared::cta.b64 [s+8000], 2;\n" INIT_FENCE MEET_RELAXED ARRIVE_THERE MEET "ld.shared.u32 %r12, [%r5];\n" MEET},
+    {"an mbarrier that begins behind its fence", 32, 2, 2,
+     OTHER INIT_FENCE "@%p4 mbarrier.init.shared::cta.b64 [s+8000], 2;\n" MEET_RELAXED ARRIVE_THERE MEET, 15, 0, 0, "race",
+     "atomic of 8 bytes at shared offset 8000 of CTA 1 races with a write at line 13 by warp 0 of CTA 1 (no cluster barrier between)",
+     OTHER "@%p4 mbarrier.init.shared::cta.b64 [s+8000], 2;\n" INIT_FENCE MEET_RELAXED ARRIVE_THERE MEET},
+    {"of two mbarriers the second begins behind the fence", 32, 2, 2,
+     OTHER "@%p4 mbarrier.init.shared::cta.b64 [s+8008], 2;\n" INIT_FENCE "@%p4 mbarrier.init.shared::cta.b64 [s+8000], 2;\n" MEET_RELAXED ARRIVE_THERE MEET, 16, 0, 0, "race",
+     "atomic of 8 bytes at shared offset 8000 of CTA 1 races with a write at line 14 by warp 0 of CTA 1 (no cluster barrier between)",
+     OTHER "@%p4 mbarrier.init.shared::cta.b64 [s+8008], 2;\n@%p4 mbarrier.init.shared::cta.b64 [s+8000], 2;\n" INIT_FENCE MEET_RELAXED ARRIVE_THERE MEET},
+    {"another lane arrives where one has begun", 32, 1, 0,
+     "setp.eq.u32 %p6, %r0, 1; @%p4 mbarrier.init.shared::cta.b64 [s+8000], 1;\n@%p6 mbarrier.arrive.shared::cta.b64 _, [s+8000];", 11, 1, 0, "race",
+     "atomic of 8 bytes at shared offset 8000 races with a write at line 10 by another lane of the warp (no bar.warp.sync between)",
+     "setp.eq.u32 %p6, %r0, 1; @%p4 mbarrier.init.shared::cta.b64 [s+8000], 1;\nbar.warp.sync -1;\n@%p6 mbarrier.arrive.shared::cta.b64 _, [s+8000];"},
+    {"a relaxed arrival and a relaxed wait order nothing", 64, 1, 0,
+     MBARRIERS "@%p1 st.shared.u32 [%r5], %r0;\nbar.warp.sync -1;\n@%p9 mbarrier.arrive.relaxed.cta.shared::cta.b64 _, [s+8000];\n"
+     "R: mbarrier.test_wait.parity.relaxed.cta.shared::cta.b64 %p7, [s+8000], 0; @!%p7 bra R;\n@%p2 ld.shared.u32 %r9, [%r5];\n", 15, 0, 1, "race",
+     "read of 4 bytes at shared offset 0 races with a write at line 11 by warp 0 of CTA 0 (no barrier between)",
+     MBARRIERS "@%p1 st.shared.u32 [%r5], %r0;\nbar.warp.sync -1;\nfence.acq_rel.cta; @%p9 mbarrier.arrive.relaxed.cta.shared::cta.b64 _, [s+8000];\n"
+     "R: mbarrier.test_wait.parity.relaxed.cta.shared::cta.b64 %p7, [s+8000], 0; @!%p7 bra R;\nfence.acq_rel.cta; @%p2 ld.shared.u32 %r9, [%r5];\n"},
 };
 /* clang-format on */
 
