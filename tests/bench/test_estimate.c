@@ -21,6 +21,7 @@
 #define MOE_SYNC    "moe_gemm/mma_sync"
 #define MQA         "mqa_logits/mma_sync"
 #define PAGED       "mqa_logits_paged/mma_sync"
+#define MQA_WGMMA   "mqa_logits/sm90_wgmma"
 #define PAGED_WGMMA "mqa_logits_paged/sm90_wgmma"
 #define MQA_PAGED(batch, width, next_n)                                                            \
     "mqa_logits_paged:batch=" #batch ",width=" #width ",next_n=" #next_n ",pages=4097,"
@@ -98,6 +99,8 @@ static const struct {
     {"emu:rtx4090", "mqa_logits:tokens=64,keys=4096,heads=64,element=e2m1", MQA, NULL},
     {"emu:h20", MQA_PAGED(16, 32768, 1) "heads=64," FP8_KEYS, PAGED_WGMMA, NULL},
     {"emu:h200", MQA_PAGED(64, 8192, 6) "heads=32," FP8_KEYS, PAGED_WGMMA, NULL},
+    {"emu:h20", "mqa_logits:tokens=256,keys=8192,heads=64", MQA_WGMMA, NULL},
+    {"emu:h200", "mqa_logits:tokens=512,keys=4096,heads=32,out=bf16", MQA_WGMMA, NULL},
     {"emu:rtx4090", MQA_PAGED(32, 4096, 2) "heads=32,page_size=32," FP8_KEYS, PAGED, NULL},
     /* Experts' rows, evenly: few and many of each, gates and ups with and without codes. */
     {"emu:h20",

@@ -13,6 +13,10 @@
     "groups=" #groups " unit=" #unit " split_tiles=" #split " stages=" #stages " slots=" #slots    \
     " residency=" #residency
 
+#define SIDE_BY_SIDE(tokens, groups, unit, chunk, stages, residency)                               \
+    "tokens_cta=" #tokens " groups=" #groups " unit=" #unit " chunk=" #chunk " stages=" #stages    \
+    " residency=" #residency
+
 static const struct {
     const char *device, *problem, *template, *config;
 } rows[] = {
@@ -40,6 +44,20 @@ static const struct {
     /* sampled */
     {"emu:h20", "mqa_logits_paged:batch=16,width=16384,pages=2049,next_n=2,heads=64," FP8, DECODE,
      PAGED(2, 2, 1, 4, 1, 1)},
+    {"emu:h20", "mqa_logits:tokens=21,keys=331,heads=32,stride=340", PREFILL,
+     SIDE_BY_SIDE(4, 1, 2, 256, 2, 1)},
+    {"emu:h200", "mqa_logits:tokens=19,keys=400,heads=64,dims=64,clean=1,out=bf16", PREFILL,
+     SIDE_BY_SIDE(2, 2, 1, 256, 3, 1)},
+    {"emu:h20",
+     "mqa_logits:tokens=18,keys=600,width=300,stride=301,heads=8,dims=32,span=compressed,clean=1",
+     PREFILL, SIDE_BY_SIDE(16, 1, 8, 256, 4, 2)},
+    {"emu:h20", "mqa_logits:tokens=17,keys=257,heads=16,out=bf16,stride=259", PREFILL,
+     SIDE_BY_SIDE(8, 4, 4, 256, 2, 1)},
+    {"emu:h200", "mqa_logits:tokens=16,keys=600,heads=32", PREFILL,
+     SIDE_BY_SIDE(16, 1, 4, 1024, 2, 1)},
+    /* sampled */
+    {"emu:h20", "mqa_logits:tokens=256,keys=16384,heads=64", PREFILL,
+     SIDE_BY_SIDE(4, 2, 2, 512, 2, 1)},
 };
 
 START_TEST(pinned_configs_are_proved)
@@ -94,6 +112,26 @@ static const prove_mutant mutants[] = {
      "share.request += 2, share.split = 0"},
     {"large: a share's last split is left out", 9, "from + run * C.split",
      "from + (run - 1) * C.split"},
+    {"a range's last key is left out", 10, "key < r.to)", "key < r.to - 1)"},
+    {"a key past the range is stored", 10, "key < r.to)", "key <= r.to)"},
+    {"the key before a range is stored", 10, "key >= r.from &&", "key >= r.from - 1 &&"},
+    {"bounds below 0 are not clamped", 12, "min(max(start, 0), keys)", "min(start, keys)"},
+    {"columns before a range stay", 11, "c < live || c >= live + len", "c >= live + len"},
+    {"a compressed key keeps its column", 12, "key - r.from : key", "key : key"},
+    {"a stage is read before it is there", 10,
+     "barrier_wait<false>(barriers.full(tile.place), tile.parity);", ""},
+    {"queries are read before they are there", 13, "barrier_wait<false>(barriers.queries(), 0);",
+     ""},
+    {"a stage is overwritten while it is read", 14,
+     "barrier_wait<false>(barriers.free(turn.place), turn.parity ^ 1);", ""},
+    {"a stage is given away too early", 14, "t + C.unit == C.tokens", "t == 0"},
+    {"the next block's queries", 10, "first * C.heads, from", "(first + 1) * C.heads, from"},
+    {"the first tokens' weights", 10, "weight + t * C.heads, [&]", "weight, [&]"},
+    {"the other part of the queries", 14, "maps.q, queries, 0, head + at, 0",
+     "maps.q, queries, 0, head, 0"},
+    {"keys of 64 dims as of 128", 11, "Span == 64 ? 2 : 3", "1"},
+    {"large: a chunk's last tile is left out", 15, "past = min(all.to, chunk + C.chunk)",
+     "past = min(all.to, chunk + C.chunk - S::kKeys)"},
 };
 
 START_TEST(a_mutant_is_refused)

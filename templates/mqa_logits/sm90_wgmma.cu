@@ -1,0 +1,176 @@
+// sm90_wgmma.cu - logits of query tokens against keys that lie side by side, for Hopper: an
+// indexer's scores while it prefills.
+//
+// A CTA has `tokens` query tokens, whose heads stay in shared memory, and a chunk of keys. One warp
+// has the copy engine fill a ring of stages, tiles of 64 keys for each of the warpgroups that
+// multiply; tiles that no token's range has are left out. While a tile is there the tokens pass, a
+// unit of them in one product. Only keys of a token's own range are stored, and with `clean` -inf
+// in the chunk's other columns. Domains and launch: sm90_wgmma.yaml.
+#include "mqa_logits/ranges.cuh"
+#include "sm90/scores.cuh"
+
+struct Config {
+    int heads, dims;
+    bool compressed, clean;
+    bool out_f32;
+    int tokens; // of a CTA
+    int groups; // warpgroups that multiply
+    int unit;   // query tokens of a product
+    int chunk;  // keys of a CTA
+    int stages;
+    int residency; // CTAs of an SM that registers are kept for
+};
+
+template <Config C> struct Shape {
+    static constexpr int kKeys = C.groups * 64, kMultiply = C.groups * 128;
+    static constexpr int kThreads = kMultiply + 32;
+    static constexpr int kColumns = C.tokens * C.heads;              // heads of all tokens
+    static constexpr int kPart = kColumns / ceil_div(kColumns, 256); // of one load
+    static constexpr int kKeyBytes = kKeys * C.dims, kQueryBytes = kColumns * C.dims;
+
+    // Shared memory, from its beginning.
+    static constexpr int kQueriesAt = C.stages * kKeyBytes;
+    static constexpr int kScalesAt = ceil_div(kQueriesAt + kQueryBytes, 128) * 128;
+    static constexpr int kWeightsAt = kScalesAt + C.stages * kKeys * 4;
+    static constexpr int kBoundsAt = kWeightsAt + kColumns * 4;
+    static constexpr int kBarriersAt = kBoundsAt + C.tokens * 8;
+
+    static_assert(C.chunk % kKeys == 0, "chunk: whole tiles");
+    static_assert(C.tokens % C.unit == 0 && C.unit * C.heads <= 256, "unit: parts of the tokens");
+    static_assert(C.stages >= 2 && C.tokens <= kThreads, "stages: one is read while others come");
+};
+
+// Barriers: a stage is full, is free; the queries are there.
+template <Config C> struct Barriers {
+    u32 base; // shared address of the kernel's memory
+
+    __device__ __forceinline__ u32 full(i32 stage) const
+    {
+        return base + Shape<C>::kBarriersAt + stage * 8;
+    }
+    __device__ __forceinline__ u32 free(i32 stage) const
+    {
+        return full(C.stages + stage);
+    }
+    __device__ __forceinline__ u32 queries() const
+    {
+        return full(2 * C.stages);
+    }
+
+    __device__ __forceinline__ void init() const
+    {
+        for (i32 s = 0; s < C.stages; s++) {
+            barrier_init(full(s), 1);
+            barrier_init(free(s), C.groups * 4);
+        }
+        barrier_init(queries(), 1);
+        barrier_init_fence();
+    }
+};
+
+struct Maps {
+    const TensorMap *q, *k, *scales, *weights;
+};
+
+// The queries, whose first head is `head`, and the tiles of keys [from, past), by one thread.
+template <Config C>
+__device__ __forceinline__ void load_all(u8 *shared, const Maps &maps, i32 head, i32 from, i32 past)
+{
+    using S = Shape<C>;
+    const Barriers<C> barriers = {shared_address(shared)};
+    const u32 queries = barriers.queries();
+    Turn<C.stages> turn;
+    barrier_arrive_expect(queries, S::kQueryBytes + S::kColumns * 4);
+    for (i32 at = 0; at < S::kColumns; at += S::kPart) {
+        tensor_load(barriers.base + S::kQueriesAt + at * C.dims, maps.q, queries, 0, head + at, 0);
+        tensor_load(barriers.base + S::kWeightsAt + at * 4, maps.weights, queries, head + at, 0, 0);
+    }
+    for (i32 key = from; key < past; key += S::kKeys, turn.advance()) {
+        const u32 full = barriers.full(turn.place);
+        barrier_wait<false>(barriers.free(turn.place), turn.parity ^ 1);
+        barrier_arrive_expect(full, S::kKeyBytes + S::kKeys * 4);
+        tensor_load(barriers.base + turn.place * S::kKeyBytes, maps.k, full, 0, key, 0);
+        tensor_load(barriers.base + S::kScalesAt + turn.place * (S::kKeys * 4), maps.scales, full,
+                    key, 0, 0);
+    }
+}
+
+// Every token's scores of a tile's keys, the first of which is `first`, by this warpgroup. logits:
+// of the first token.
+template <Config C, typename Out>
+__device__ __forceinline__ void score_tile(const u8 *shared, i32 stage, i32 first, Out *logits,
+                                           i64 stride)
+{
+    using S = Shape<C>;
+    const Barriers<C> barriers = {shared_address(shared)};
+    const i32 own = i32(threadIdx.x) / 128 * 64, mine = own + score_key(), key = first + mine;
+    const u64 keys = wgmma_operand<C.dims>(barriers.base + stage * S::kKeyBytes + own * C.dims);
+    const u64 queries = wgmma_operand<C.dims>(barriers.base + S::kQueriesAt);
+    const float *const weight =
+        reinterpret_cast<const float *>(shared + S::kWeightsAt) + threadIdx.x % 4 * 2;
+    const Range *const bounds = reinterpret_cast<const Range *>(shared + S::kBoundsAt);
+    const float scale =
+        reinterpret_cast<const float *>(shared + S::kScalesAt)[stage * S::kKeys + mine];
+#pragma unroll 1
+    for (int t = 0; t < C.tokens; t += C.unit) {
+        ScorePart<C.heads, C.unit> part;
+        score_products<C.dims>(part, keys, queries + (t * C.heads * C.dims >> 4));
+        if (t + C.unit == C.tokens) {
+            warp_arrive(barriers.free(stage));
+        }
+        score_unit<C.heads, C.unit>(part, weight + t * C.heads, [&](int of, float sum) {
+            const Range r = bounds[t + of];
+            if (key >= r.from && key < r.to) {
+                const i32 column = C.compressed ? key - r.from : key;
+                store_logit(logits + (t + of) * stride + column, sum * scale);
+            }
+        });
+    }
+}
+
+template <Config C>
+__global__ void __launch_bounds__(Shape<C>::kThreads, C.residency)
+    mqa_logits_sm90_wgmma(const __grid_constant__ TensorMap q_map,
+                          const __grid_constant__ TensorMap k_map,
+                          const __grid_constant__ TensorMap scales_map,
+                          const __grid_constant__ TensorMap weights_map,
+                          const i32 *__restrict__ start, const i32 *__restrict__ end, void *to,
+                          i32 tokens, i32 keys, i32 width, i64 stride)
+{
+    using S = Shape<C>;
+    using Out = typename ElementOf<C.out_f32 ? F32 : BF16>::Type;
+    extern __shared__ __align__(1024) u8 shared[];
+    Out *const logits = static_cast<Out *>(to);
+    const Barriers<C> barriers = {shared_address(shared)};
+    Range *const own = reinterpret_cast<Range *>(shared + S::kBoundsAt);
+    const i32 blocks = ceil_div(tokens, C.tokens);
+    const i32 first = i32(blockIdx.x) % blocks * C.tokens;
+    const i32 chunk = i32(i64(blockIdx.x) / blocks * C.chunk);
+
+    if (threadIdx.x == 0) {
+        barriers.init();
+    }
+    const Range all =
+        ranges_of<C.tokens, C.compressed>(own, start, end, first, tokens, keys, width);
+    const i32 from = max(all.from - chunk, 0) / S::kKeys * S::kKeys + chunk;
+    const i32 past = min(all.to, chunk + C.chunk);
+    if (__shfl_sync(0xffffffffu, i32(threadIdx.x) / 128, 0) == C.groups) {
+        if (threadIdx.x % 32 == 0 && from < past) {
+            load_all<C>(shared, {&q_map, &k_map, &scales_map, &weights_map}, first * C.heads, from,
+                        past);
+        }
+        return;
+    }
+    if constexpr (C.clean) {
+        clean_rows<C.tokens, C.compressed, S::kMultiply>(logits, stride, own, first, tokens, chunk,
+                                                         min(width, chunk + C.chunk));
+    }
+    if (from < past) {
+        barrier_wait<false>(barriers.queries(), 0);
+    }
+    Turn<C.stages> tile;
+    for (i32 key = from; key < past; key += S::kKeys, tile.advance()) {
+        barrier_wait<false>(barriers.full(tile.place), tile.parity);
+        score_tile<C>(shared, tile.place, key, logits + first * stride, stride);
+    }
+}
