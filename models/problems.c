@@ -1,5 +1,5 @@
 /* problems.c - from a rank's shapes to the problems that the tuner works on. */
-#include "models/llm.h"
+#include "models/problems_parts.h"
 
 #include "core/integer.h"
 #include "core/problem.h"
@@ -12,15 +12,8 @@
 /* Rows of one launch: more would not be one step of any engine. */
 #define PROBLEMS_MAX_M (INT64_C(1) << 24)
 
-typedef struct problem_list {
-    const llm *l;
-    int ep;
-    llm_problem *at;
-    size_t len, capacity;
-} problem_list;
-
-static hone_status add(problem_list *list, const hone_problem *problem, const shape *s,
-                       hone_error *error)
+hone_status problems_add(problem_list *list, const hone_problem *problem, const shape *s,
+                         hone_error *error)
 {
     hone_error why = {0};
     hone_status status = hone_problem_check(problem, &why);
@@ -94,7 +87,7 @@ static hone_status add_gemm(problem_list *list, const shape *s, int64_t m, hone_
         return HONE_OK;
     }
     make_gemm(s, m, &problem);
-    return add(list, &problem, s, error);
+    return problems_add(list, &problem, s, error);
 }
 
 /* A batch that lies inside the rows is quantised as one long row, so that the scales are [m, batch
@@ -115,7 +108,7 @@ static hone_status add_act(problem_list *list, const shape *s, int64_t m, hone_e
     problem.as.act_quant.scale_layout = gemm.as.fp8_gemm.a_scale_layout;
     problem.as.act_quant.rule = list->l->weights.pow2 ? HONE_RULE_POW2_AMAX : HONE_RULE_RAW_AMAX;
     problem_derive(&problem);
-    return add(list, &problem, s, error);
+    return problems_add(list, &problem, s, error);
 }
 
 static hone_status add_kv(problem_list *list, const shape *s, int64_t m, hone_error *error)
@@ -132,7 +125,7 @@ static hone_status add_kv(problem_list *list, const shape *s, int64_t m, hone_er
     problem.as.kv_quant.page_size = SHAPES_PAGE_TOKENS;
     problem.as.kv_quant.record = s->record;
     problem_derive(&problem);
-    return add(list, &problem, s, error);
+    return problems_add(list, &problem, s, error);
 }
 
 /* Before a prefill: keys of the indexer as they are, for its product; latents as values. */
@@ -155,7 +148,7 @@ static hone_status add_gather(problem_list *list, const shape *s, int64_t m, hon
     p->to = layout.input_dims == 128 ? HONE_GATHER_RAW : HONE_GATHER_BF16;
     p->record = s->record;
     problem_derive(&problem);
-    return add(list, &problem, s, error);
+    return problems_add(list, &problem, s, error);
 }
 
 /* Tokens of a step up to which experts' rows have room of their own, so that a graph of the step
@@ -186,7 +179,7 @@ static hone_status add_gated(problem_list *list, const shape *s, const hone_prob
     p->out_rule = list->l->weights.pow2 ? HONE_RULE_POW2_AMAX : HONE_RULE_RAW_AMAX;
     p->align = 0;
     problem_derive(&problem);
-    return add(list, &problem, s, error);
+    return problems_add(list, &problem, s, error);
 }
 
 /* Routed experts of a rank that is given `m` tokens, as all of its group are: with experts spread
@@ -229,7 +222,7 @@ static hone_status add_moe(problem_list *list, const shape *s, int64_t m, hone_e
     if (!make_moe(list, s, m, &problem)) {
         return HONE_OK;
     }
-    TRY(add(list, &problem, s, error));
+    TRY(problems_add(list, &problem, s, error));
     TRY(add_gated(list, s, &problem, error));
 done:
     return status;
@@ -257,7 +250,7 @@ static hone_status add_gathered(problem_list *list, const shape *s, int64_t m, h
     p->scale_layout = to->a_scale_layout;
     p->rule = list->l->weights.pow2 ? HONE_RULE_POW2_AMAX : HONE_RULE_RAW_AMAX;
     problem_derive(&problem);
-    return add(list, &problem, s, error);
+    return problems_add(list, &problem, s, error);
 }
 
 /* The rows of those products, from what the group's tokens chose: other ranks' experts are -1. */
@@ -279,7 +272,7 @@ static hone_status add_align(problem_list *list, const shape *s, int64_t m, hone
         p->m = problem_moe_rows(m, p->topk, p->experts, ROW_ALIGN, p->group_layout);
     }
     problem_derive(&problem);
-    return add(list, &problem, s, error);
+    return problems_add(list, &problem, s, error);
 }
 
 /* Their sums for the group's tokens, on what the shared expert made, where there is one. */
@@ -300,53 +293,7 @@ static hone_status add_combine(problem_list *list, const shape *s, int64_t m, ho
     p->m = masked ? s->experts * integer_round_up(p->tokens, ROW_ALIGN)
                   : problem_moe_rows(m, p->topk, s->experts, ROW_ALIGN, HONE_GROUPS_CONTIGUOUS);
     problem_derive(&problem);
-    return add(list, &problem, s, error);
-}
-
-/* V4.1's two levels of choice (kernels.md 3.4). */
-enum { CANDIDATE_BLOCK = 8, CANDIDATE_BLOCKS = 2048 };
-
-static hone_status add_best(problem_list *list, const shape *s, int64_t rows, int64_t width,
-                            int32_t pick, int64_t layers, hone_error *error)
-{
-    hone_problem problem;
-    hone_topk *p = &problem.as.topk;
-    shape used = *s;
-
-    problem_init(&problem, HONE_OP_TOPK);
-    p->rows = rows;
-    p->width = width;
-    p->k = pick == HONE_PICK_BLOCKED ? CANDIDATE_BLOCKS : (int32_t)list->l->index_topk;
-    p->pick = pick;
-    p->block = pick == HONE_PICK_EVERY ? 1 : CANDIDATE_BLOCK;
-    p->pin = p->drop = pick == HONE_PICK_BLOCKED;
-    problem_derive(&problem);
-    used.layers = (int32_t)layers;
-    return layers > 0 ? add(list, &problem, &used, error) : HONE_OK;
-}
-
-/* What the indexer's scores choose, of each token of a step, at the longest context. */
-static hone_status add_topk(problem_list *list, const shape *s, int64_t m, hone_error *error)
-{
-    const llm *l = list->l;
-    const int64_t whole = l->kv_sources - l->pooled_sources, blocks = CANDIDATE_BLOCKS;
-    hone_status status = HONE_OK;
-
-    if (strcmp(s->use, "indexer.k_cache") != 0) {
-        return HONE_OK;
-    }
-    if (l->attention != LLM_SOURCED) {
-        const int64_t ratio = l->attention == LLM_COMPRESSED ? 4 : 1;
-        return add_best(list, s, m, SHAPES_CONTEXT / ratio, HONE_PICK_EVERY, l->index_layers,
-                        error);
-    }
-    TRY(add_best(list, s, m, SHAPES_CONTEXT / 2, HONE_PICK_EVERY, l->pooled_sources, error));
-    TRY(add_best(list, s, m, SHAPES_CONTEXT, HONE_PICK_EVERY, whole, error));
-    TRY(add_best(list, s, m, SHAPES_CONTEXT, HONE_PICK_BLOCKED, whole, error));
-    TRY(add_best(list, s, m, blocks * CANDIDATE_BLOCK, HONE_PICK_LISTED,
-                 l->index_layers - l->kv_sources, error));
-done:
-    return status;
+    return problems_add(list, &problem, s, error);
 }
 
 typedef hone_status (*problem_adder)(problem_list *list, const shape *s, int64_t m,
@@ -368,14 +315,17 @@ static const struct {
     {HONE_OP_MOE_GEMM, BIT(HONE_OP_MOE_GEMM), add_moe},
     {HONE_OP_MOE_ALIGN, BIT(HONE_OP_MOE_ALIGN), add_align},
     {HONE_OP_MOE_COMBINE, BIT(HONE_OP_MOE_COMBINE), add_combine},
-    {HONE_OP_TOPK, BIT(HONE_OP_TOPK), add_topk},
+    {HONE_OP_MQA_LOGITS, BIT(HONE_OP_MQA_LOGITS), problems_add_scores},
+    {HONE_OP_MQA_LOGITS_PAGED, BIT(HONE_OP_MQA_LOGITS_PAGED), problems_add_paged_scores},
+    {HONE_OP_TOPK, BIT(HONE_OP_TOPK), problems_add_topk},
 };
 
 /* Bit `op` of *wanted for each op of the list. */
 static hone_status parse_ops(const char *ops, uint32_t *wanted, hone_error *error)
 {
     const uint32_t apart = BIT(HONE_OP_KV_GATHER) | BIT(HONE_OP_MOE_GEMM) | BIT(HONE_OP_MOE_ALIGN) |
-                           BIT(HONE_OP_MOE_COMBINE) | BIT(HONE_OP_TOPK);
+                           BIT(HONE_OP_MOE_COMBINE) | BIT(HONE_OP_MQA_LOGITS) |
+                           BIT(HONE_OP_MQA_LOGITS_PAGED) | BIT(HONE_OP_TOPK);
 
     *wanted = ops == NULL ? ~apart : 0;
     for (const char *at = ops; at != NULL;) {
@@ -390,7 +340,7 @@ static hone_status parse_ops(const char *ops, uint32_t *wanted, hone_error *erro
             return status_set(
                 error, HONE_UNKNOWN, NULL, 0,
                 "no op '%.*s' of models; there are: fp8_gemm act_quant kv_quant kv_gather moe_gemm "
-                "moe_align moe_combine topk",
+                "moe_align moe_combine mqa_logits mqa_logits_paged topk",
                 (int)(len < 40 ? len : 40), at);
         }
         *wanted |= BIT(op);

@@ -176,47 +176,6 @@ START_TEST(routed_experts_are_asked_for)
 }
 END_TEST
 
-/* Widths are the keys that a layer scores at 128k tokens (shapes.md 2.7). */
-static const struct {
-    const char *model, *text[4];
-    int32_t launches[4];
-    size_t len;
-} indexed[] = {
-    {"deepseek-v3.2", {"topk:rows=64,width=131072,k=2048"}, {61}, 1},
-    {"glm-5", {"topk:rows=64,width=131072,k=2048"}, {78}, 1},
-    {"deepseek-v4-pro", {"topk:rows=64,width=32768,k=1024"}, {30}, 1},
-    {"deepseek-v4.1-flash",
-     {"topk:rows=64,width=65536,k=512", "topk:rows=64,width=131072,k=512",
-      "topk:rows=64,width=131072,k=2048,pick=blocked,block=8,pin=1,drop=1",
-      "topk:rows=64,width=16384,k=512,pick=listed,block=8"},
-     {3, 1, 1, 4},
-     4},
-    {"qwen3-32b", {NULL}, {0}, 0},
-};
-
-START_TEST(indexers_ask_for_their_choice)
-{
-    const int64_t m = 64;
-    llm_problem *problems = NULL;
-    hone_error error = {0};
-    llm *l = NULL;
-    size_t len = 0;
-
-    ck_assert_int_eq(llm_open(indexed[_i].model, &l, NULL), HONE_OK);
-    ck_assert_msg(llm_problems(l, 1, 1, &m, 1, "topk", &problems, &len, &error) == HONE_OK, "%s",
-                  error.message);
-    ck_assert_uint_eq(len, indexed[_i].len);
-    for (size_t i = 0; i < len; i++) {
-        hone_problem want;
-        ck_assert_int_eq(hone_problem_parse(indexed[_i].text[i], &want, &error), HONE_OK);
-        ck_assert_mem_eq(&problems[i].problem, &want, sizeof want);
-        ck_assert_int_eq(problems[i].launches, indexed[_i].launches[i]);
-    }
-    free(problems);
-    llm_close(l);
-}
-END_TEST
-
 /* Of EP 8: a rank's experts, the choices of all ranks' tokens; rows as the products want them. */
 static const struct {
     const char *model;
@@ -475,7 +434,6 @@ int main(void)
     tcase_add_loop_test(tests, every_gemm_is_fed_and_no_problem_stands_twice, 0,
                         sizeof quantised / sizeof quantised[0]);
     tcase_add_test(tests, gathers_are_asked_for);
-    tcase_add_loop_test(tests, indexers_ask_for_their_choice, 0, (int)ARRAY_LEN(indexed));
     tcase_add_loop_test(tests, routed_experts_ask_for_rows_and_sums, 0, (int)ARRAY_LEN(routed));
     tcase_add_loop_test(tests, routed_experts_have_their_tokens_gathered, 0,
                         (int)ARRAY_LEN(routed));
