@@ -30,6 +30,7 @@ static const struct {
     {"kernels", "modelled fp8 products of two models on Hopper"},
     {"scaled", "modelled block-scaled products beside plain ones on sm_120"},
     {"moe", "modelled products of a rank's experts on Hopper"},
+    {"index", "modelled scores and choice of an indexer"},
     {"sass", "what the loops of Hopper's fp8 product issue"},
     {"convert", "a conversion of MXFP4 weights, beside a copy"},
 };

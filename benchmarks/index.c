@@ -1,0 +1,158 @@
+/* index.c - bench_index: what the performance model says of an indexer's decode, scores and choice,
+ * for the heads and k of DeepSeek-V3.2, GLM-5 and DeepSeek-V4.1-Flash.
+ *
+ * Each figure is that of the best config by its manifest's estimate (runtime/default.h): nothing is
+ * compiled, and every time is modelled. A roof is the longer of the bytes at the data sheet's
+ * bandwidth and the products at the tensor core's peak. With --table it prints the whole table. */
+#include "bench/roofline.h"
+#include "benchmarks/rows.h"
+#include "core/problem.h"
+#include "runtime/default.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *const devices[] = {"h20", "h200", "rtx4090"};
+static const int64_t contexts[] = {4096, 8192, 16384, 32768, 65536, 131072, 262144, 524288};
+static const int64_t batches[] = {1, 4, 16, 64, 256};
+enum { CONTEXTS = ARRAY_LEN(contexts), BATCHES = ARRAY_LEN(batches) };
+
+/* What a launch of so many keys and its own time is no longer lost in. */
+#define MANY_KEYS (INT64_C(1) << 20)
+/* Of the roof that a copy reaches, without the launch, where the keys are many and the tensor core
+ * is Hopper's (issue 06's bar). */
+#define BAR 0.90
+
+/* An op's problems of one kind, by batch and context. */
+static const struct {
+    const char *what, *text; /* batch, context, context again */
+    bool scores;
+} kinds[] = {
+    {"scores, 64 heads (V3.2)",
+     "mqa_logits_paged:batch=%lld,width=%lld,pages=8193,heads=64,record=index_132-split-pow2_amax",
+     true},
+    {"scores, 32 heads (GLM-5, V4.1)",
+     "mqa_logits_paged:batch=%lld,width=%lld,pages=8193,heads=32,record=index_132-split-pow2_amax",
+     true},
+    {"choice, k 2048 (V3.2, GLM-5)", "topk:rows=%lld,width=%lld,k=2048", false},
+    {"choice, k 512 (V4.1)", "topk:rows=%lld,width=%lld,k=512", false},
+};
+
+/* The message, and the end: a benchmark has no way on. */
+static void must(hone_status status, const hone_error *error)
+{
+    if (status != HONE_OK) {
+        fprintf(stderr, "bench_index: %s\n", error->message);
+        exit(1);
+    }
+}
+
+/* Of one problem: the roof's share of the time, and of the time without the launch at what a copy
+ * reaches of the bandwidth; NaN where nothing serves it. */
+typedef struct share {
+    double whole, own;
+    perf_bound roof;
+} share;
+
+static share share_of(const templates *t, const gpu *g, size_t kind, int64_t batch, int64_t context)
+{
+    default_choice best;
+    hone_error error = {0};
+    hone_problem problem;
+    size_t count = 0;
+    char text[256];
+
+    snprintf(text, sizeof text, kinds[kind].text, (long long)batch, (long long)context);
+    must(hone_problem_parse(text, &problem, &error), &error);
+    must(default_rank(t, &problem, g, 0, &best, 1, &count, NULL, &error), &error);
+    if (count == 0) {
+        return (share){NAN, NAN, PERF_LAUNCH};
+    }
+    const roofline r = roofline_of(g, &problem, best.ns);
+    const double copied = r.bound == PERF_DRAM ? r.roof_ns / PERF_DRAM_SHARE : r.roof_ns;
+    return (share){r.percent / 100, copied / (best.ns - g->launch_ns), r.bound};
+}
+
+static void print_heading(const gpu *g, size_t kind)
+{
+    printf("\n%s, %s:\n\n| context |", g->facts.name, kinds[kind].what);
+    for (size_t b = 0; b < BATCHES; b++) {
+        printf(" %lld |", (long long)batches[b]);
+    }
+    printf("\n|---|");
+    for (size_t b = 0; b < BATCHES; b++) {
+        printf("---|");
+    }
+    printf("\n");
+}
+
+/* A line of the table: percent of the roof, with a t where the tensor core is. */
+static void print_line(int64_t context, const share line[BATCHES])
+{
+    printf("| %lldk |", (long long)context / 1024);
+    for (size_t b = 0; b < BATCHES; b++) {
+        if (isnan(line[b].whole)) {
+            printf(" - |");
+        } else {
+            printf(" %.0f%s |", line[b].whole * 100, line[b].roof == PERF_TENSOR ? " t" : "");
+        }
+    }
+    printf("\n");
+}
+
+static void look_at(const templates *t, const gpu *g, size_t kind, bool table, json_t *rows)
+{
+    double least = INFINITY, most = 0;
+    char name[160];
+
+    if (table) {
+        print_heading(g, kind);
+    }
+    for (size_t c = 0; c < CONTEXTS; c++) {
+        share line[BATCHES];
+        for (size_t b = 0; b < BATCHES; b++) {
+            line[b] = share_of(t, g, kind, batches[b], contexts[c]);
+            most = fmax(most, line[b].whole);
+            if (batches[b] * contexts[c] >= MANY_KEYS) {
+                least = fmin(least, line[b].own);
+            }
+        }
+        if (table) {
+            print_line(contexts[c], line);
+        }
+    }
+    const bool hopper = g->facts.arch == 90;
+    snprintf(name, sizeof name, "%s %s, 2^20 keys and more, the launch apart", g->slug,
+             kinds[kind].what);
+    rows_add(rows, name, least, "of the reachable roof",
+             kinds[kind].scores && hopper ? ROWS_AT_LEAST : ROWS_NO_BAR, BAR);
+    snprintf(name, sizeof name, "%s %s, best", g->slug, kinds[kind].what);
+    rows_add(rows, name, most, "of the roof", ROWS_NO_BAR, 0);
+}
+
+int main(int argc, char **argv)
+{
+    const bool table = argc == 2 && strcmp(argv[1], "--table") == 0;
+    const bool as_json = !table && rows_want_json(argc, argv);
+    json_t *rows = json_array();
+    templates *t = NULL;
+    hone_error error;
+    bool good = true;
+    gpu g;
+
+    must(templates_open(&t, &error), &error);
+    for (size_t d = 0; d < ARRAY_LEN(devices); d++) {
+        must(gpu_find(devices[d], &g, &error), &error);
+        for (size_t k = 0; k < ARRAY_LEN(kinds); k++) {
+            look_at(t, &g, k, table, rows);
+        }
+    }
+    if (!table) {
+        good = rows_print(rows, as_json);
+    }
+    json_decref(rows);
+    templates_close(t);
+    return good ? 0 : 1;
+}
