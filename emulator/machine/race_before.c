@@ -30,13 +30,6 @@ static bool add_range(run_state *run, machine_writes *w, uint64_t begin, uint64_
     return true;
 }
 
-/* Strong loads are noted as atomics are: they have an address and no value. */
-static bool record_writes(const run_state *run, const race_record *r)
-{
-    return r->access == RACE_WRITE ||
-           (r->access == RACE_ATOMIC && run->kernel->code[r->instruction].sources > 1);
-}
-
 static bool is_written(const run_state *run, uint32_t write, uint32_t read)
 {
     const race_book *b = run->races;
@@ -46,7 +39,7 @@ static bool is_written(const run_state *run, uint32_t write, uint32_t read)
 
     for (uint32_t n = 0; (read & RACE_ATOMIC_IN) != 0 && n < all.len; n++) {
         uint32_t id = read & RACE_SET ? b->members[all.first + n] : read & RACE_INDEX;
-        found = found || record_writes(run, &b->records[id]);
+        found = found || race_record_writes(run, &b->records[id]);
     }
     return found;
 }

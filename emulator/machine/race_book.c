@@ -92,9 +92,19 @@ static uint32_t close_set(race_book *b, run_state *run, uint32_t first)
     return b->sets_len++ | RACE_SET;
 }
 
-/* The set of old's members and this record, without those that it stands for: earlier ones of its
- * class (atomic or not) that are ordered before it, for whoever is ordered behind the new one is
- * behind them too. */
+/* Whether the access stands for that earlier one: it is ordered behind it and of its class, atomic
+ * or not, for whoever is ordered behind the new one is behind both. A strong load does not stand
+ * for what writes: that may have to be fenced for engines. */
+static bool stands_for(const race_visit *v, uint32_t id)
+{
+    const race_record *r = &v->book->records[id];
+    const run_state *run = v->state->run;
+
+    return (r->access == RACE_ATOMIC) == (v->kind == RACE_ATOMIC) && race_ordered(v, id) &&
+           (!race_record_writes(run, r) || race_record_writes(run, &v->book->records[v->record]));
+}
+
+/* The set of old's members and this record, without those that it stands for. */
 static uint32_t make_set(race_visit *v, uint32_t old)
 {
     race_book *b = v->book;
@@ -105,7 +115,7 @@ static uint32_t make_set(race_visit *v, uint32_t old)
     for (uint32_t n = 0; n < from.len; n++) {
         uint32_t id = old & RACE_SET ? b->members[from.first + n] : old & RACE_INDEX;
         bool its_atomic = b->records[id].access == RACE_ATOMIC;
-        if (its_atomic == atomic && race_ordered(v, id)) {
+        if (stands_for(v, id)) {
             continue;
         }
         foreign += b->records[id].cluster != v->state->number;

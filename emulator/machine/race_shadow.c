@@ -33,27 +33,34 @@ static bool against(race_visit *v, uint32_t id)
     return false;
 }
 
-/* A plain write that lies behind us. An engine of the async proxy that reads must also have a proxy
- * fence between, unless the async proxy itself wrote. */
-static bool write_allows(race_visit *v, uint32_t id)
+static bool looks_for_races(const race_visit *v)
+{
+    return machine_checks(v->w,
+                          v->owner != NULL ? HONE_EMU_CHECK_RACES : HONE_EMU_CHECK_GLOBAL_RACES);
+}
+
+/* An engine of the async proxy that reads must have a proxy fence between itself and what wrote,
+ * unless the async proxy did. */
+static bool is_fenced(race_visit *v, uint32_t id)
 {
     bool engine = v->task != NULL && v->task->engine != RACE_COPY && v->kind == RACE_READ;
     uint8_t by = v->book->records[id].agent_kind;
 
-    if (id == 0) {
-        return true;
-    }
-    if (machine_checks(v->w,
-                       v->owner != NULL ? HONE_EMU_CHECK_RACES : HONE_EMU_CHECK_GLOBAL_RACES) &&
-        !known(v, id, false)) {
-        return against(v, id);
-    }
     if (engine && (by == AGENT_WARP || by == AGENT_COPY) &&
         machine_checks(v->w, HONE_EMU_CHECK_PROXY) && !known(v, id, true)) {
         v->unfenced = true;
         return against(v, id);
     }
     return true;
+}
+
+/* A plain write that lies behind us. */
+static bool write_allows(race_visit *v, uint32_t id)
+{
+    if (id == 0) {
+        return true;
+    }
+    return looks_for_races(v) && !known(v, id, false) ? against(v, id) : is_fenced(v, id);
 }
 
 /* Reads and atomics since that write. */
@@ -63,17 +70,19 @@ static bool reads_allow(race_visit *v, uint32_t value)
     race_set single = {.len = value != 0},
              all = value & RACE_SET ? b->sets[value & RACE_INDEX] : single;
 
-    if (value == 0 || (v->kind == RACE_READ && (value & RACE_ATOMIC_IN) == 0) ||
-        !machine_checks(v->w,
-                        v->owner != NULL ? HONE_EMU_CHECK_RACES : HONE_EMU_CHECK_GLOBAL_RACES)) {
+    if (value == 0 || (v->kind == RACE_READ && (value & RACE_ATOMIC_IN) == 0)) {
         return true;
     }
+    bool races = looks_for_races(v);
     for (uint32_t n = 0; n < all.len; n++) {
         uint32_t id = value & RACE_SET ? b->members[all.first + n] : value & RACE_INDEX;
         bool atomic = b->records[id].access == RACE_ATOMIC;
         bool conflict = v->kind == RACE_WRITE || (v->kind == RACE_READ) == atomic;
-        if (conflict && !known(v, id, false)) {
+        if (races && conflict && !known(v, id, false)) {
             return against(v, id);
+        }
+        if (atomic && race_record_writes(v->state->run, &b->records[id]) && !is_fenced(v, id)) {
+            return false;
         }
     }
     return true;

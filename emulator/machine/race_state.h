@@ -247,6 +247,13 @@ bool race_book_room(race_book *b, run_state *run);
 race_clock **race_words_at(race_words *t, run_state *run, uint64_t key);
 void race_words_clear(race_book *b, race_words *t);
 
+/* Strong loads are noted as atomics are: they have an address and no value. */
+static inline bool race_record_writes(const run_state *run, const race_record *r)
+{
+    return r->access == RACE_WRITE ||
+           (r->access == RACE_ATOMIC && run->kernel->code[r->instruction].sources > 1);
+}
+
 /* race_before.c */
 bool race_before_mark(run_state *run, race_chunk *c, uint64_t base);
 
