@@ -103,7 +103,8 @@ static bool before_touch(warp *w, wgmma_flight *f, const instruction *i, uint32_
 {
     const uint32_t *numbers = w->run->kernel->watched + i->numbers;
     bool copies = (i->flags & FLAG_MOVE) != 0 && mask == w->live;
-    bool clears = (i->flags & FLAG_CLEAR) != 0; /* compilers set constants behind the fence */
+    /* compilers set constants behind the fence */
+    bool clears = (i->flags & FLAG_CLEAR) != 0 && !machine_checks(w, HONE_EMU_CHECK_STRICT);
 
     if (!copies && !clears && touch_free(f, i, numbers)) {
         return true;

@@ -264,6 +264,30 @@ START_TEST(what_is_not_executed_is_named)
 }
 END_TEST
 
+START_TEST(strict_checks_refuse_constants_behind_the_fence)
+{
+    static const struct {
+        const char *body, *message;
+    } rows[] = {
+        {FENCE "mov.f32 %d0, 0f00000000;\n" MMA_D COMMIT WAIT,
+         "wgmma uses a register that was written at line 21, with no wgmma.fence in between"},
+        {FENCE "mov.b32 %a2, 0;\n" MMA_RS COMMIT WAIT,
+         "wgmma uses a register that was written at line 21, with no wgmma.fence in between"},
+        {"mov.f32 %d0, 0f00000000; mov.b32 %a2, 0;\n" FENCE MMA_RS COMMIT WAIT, ""},
+    };
+    for (size_t n = 0; n < ARRAY_LEN(rows); n++) {
+        ptx_bench b;
+        float out[128];
+        ptx_bench_open(&b);
+        b.launch.checks = HONE_EMU_CHECK_ALL | HONE_EMU_CHECK_STRICT;
+        run_body(&b, rows[n].body, 128, out);
+        ck_assert_str_eq(b.fault.message, rows[n].message);
+        ck_assert_int_eq(b.fault.ptx_line, rows[n].message[0] != '\0' ? 22 : 0);
+        ptx_bench_close(&b);
+    }
+}
+END_TEST
+
 /* What NVRTC makes of "+f" operands: copies and constants wherever it likes. Accumulators that are
  * set to zero with no more ado; two sets in turn, one read while the other is in flight; A packed
  * in registers. All well, and the same sum. */
@@ -328,6 +352,7 @@ START_TEST(what_nvrtc_makes_of_asm_operands_is_well)
         b.launch.schedule_seed = (uint64_t)(run / 2);
         uint64_t to = ptx_bench_buffer(&b, NULL, sizeof out);
         ck_assert_msg(ptx_bench_load(&b, ptx) == HONE_OK, "%s", b.error.message);
+        b.launch.checks = HONE_EMU_CHECK_ALL | HONE_EMU_CHECK_STRICT;
         ptx_bench_run(&b, "k", (uint32_t[]){1, 1, 1}, (uint32_t[]){128, 1, 1},
                       (void *[]){&to, &one, &steps});
         ck_assert_msg(b.fault.result == 0, "line %d: %s", b.fault.ptx_line, b.fault.message);
@@ -351,6 +376,7 @@ int main(void)
     tcase_add_test(tests, shared_memory_that_nobody_wrote_is_no_operand);
     tcase_add_test(tests, late_products_read_what_lies_there_then);
     tcase_add_test(tests, what_is_not_executed_is_named);
+    tcase_add_test(tests, strict_checks_refuse_constants_behind_the_fence);
     tcase_add_test(tests, what_nvrtc_makes_of_asm_operands_is_well);
     return suite_run("emulator/wgmma_flight", tests);
 }
