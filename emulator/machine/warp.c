@@ -228,6 +228,24 @@ static bool in_own_mask(warp *w, const instruction *i, uint32_t lanes, uint32_t 
     return false;
 }
 
+/* Strict: of the lanes that are wanted those that have exited are missed as well. True, and a
+ * fault, when there are some. */
+static bool refuse_exited(warp *w, const instruction *i, uint32_t here, uint32_t wanted)
+{
+    const uint32_t *block = w->run->launch->block;
+    uint32_t threads = block[0] * block[1] * block[2] - w->index * MACHINE_LANES;
+    uint32_t all = threads >= MACHINE_LANES ? MACHINE_ALL : (UINT32_C(1) << threads) - 1;
+    uint32_t gone = wanted & all & ~w->live;
+
+    if (gone == 0 || !machine_checks(w, HONE_EMU_CHECK_STRICT)) {
+        return false;
+    }
+    machine_fault(w, i, machine_lowest(here), 0,
+                  i->flow == FLOW_WARP ? FAULT_MEMBERMASK : FAULT_BARRIER_DIVERGENCE,
+                  "strict: lanes %08x of the warp are here, lanes %08x have exited", here, gone);
+    return true;
+}
+
 /* Lanes whose partners are all here run the instruction; the others wait at it. */
 static bool flow_members(warp *w, const instruction *i, group *g, uint32_t mask)
 {
@@ -242,6 +260,8 @@ static bool flow_members(warp *w, const instruction *i, group *g, uint32_t mask)
         }
         if ((wanted & w->live & ~same) != 0) {
             waiting |= same;
+        } else if (refuse_exited(w, i, same, wanted)) {
+            return false;
         } else {
             i->run(w, i, same);
         }
@@ -268,28 +288,12 @@ static bool park(warp *w, group *g, uint32_t mask)
     return false;
 }
 
-/* Strict: lanes that have exited are wanted as well. True, and a fault, when some have. */
-static bool refuse_exited(warp *w, const instruction *i)
-{
-    const uint32_t *block = w->run->launch->block;
-    uint32_t threads = block[0] * block[1] * block[2] - w->index * MACHINE_LANES;
-    uint32_t all = threads >= MACHINE_LANES ? MACHINE_ALL : (UINT32_C(1) << threads) - 1;
-
-    if (w->live == all || !machine_checks(w, HONE_EMU_CHECK_STRICT)) {
-        return false;
-    }
-    machine_fault(w, i, machine_lowest(w->live), 0, FAULT_BARRIER_DIVERGENCE,
-                  "strict: lanes %08x of the warp are here, lanes %08x have exited", w->live,
-                  all & ~w->live);
-    return true;
-}
-
 static bool flow_aligned(warp *w, const instruction *i, group *g, uint32_t mask)
 {
     if (mask != 0 && mask != w->live) {
         return park(w, g, mask);
     }
-    if (mask != 0 && refuse_exited(w, i)) {
+    if (mask != 0 && refuse_exited(w, i, w->live, MACHINE_ALL)) {
         return false;
     }
     w->parked &= ~g->mask;
@@ -306,7 +310,8 @@ static bool flow_barrier(warp *w, const instruction *i, group *g, uint32_t mask)
     if (mask != 0 && mask != w->live && (i->elements & BAR_ANY_LANES) == 0) {
         return park(w, g, mask);
     }
-    if (mask != 0 && (i->elements & BAR_ANY_LANES) == 0 && refuse_exited(w, i)) {
+    if (mask != 0 && (i->elements & BAR_ANY_LANES) == 0 &&
+        refuse_exited(w, i, w->live, MACHINE_ALL)) {
         return false;
     }
     w->parked &= ~g->mask;

@@ -162,7 +162,7 @@ static uint32_t named(ptx_builder *b, const ptx_operand *o, uint32_t width)
     return made != MACHINE_NONE ? made : unknown_name(b, o->name);
 }
 
-static uint64_t number_as(const ptx_operand *o, uint32_t width)
+uint64_t ptx_number_as(const ptx_operand *o, uint32_t width)
 {
     double d;
     float f;
@@ -190,7 +190,7 @@ uint32_t ptx_build_source(ptx_builder *b, const ptx_operand *o, uint32_t width)
     uint32_t v = 0;
 
     if (o->kind == PTX_OPERAND_NUMBER) {
-        return ptx_build_constant(b, number_as(o, width), width);
+        return ptx_build_constant(b, ptx_number_as(o, width), width);
     }
     if (o->kind != PTX_OPERAND_NAME) {
         ptx_build_fail(b, HONE_BAD_TEXT, "a register or a number is expected");

@@ -126,6 +126,9 @@ void ptx_build_fail(ptx_builder *b, hone_status status, const char *format, ...)
 void ptx_build_unsupported(ptx_builder *b, const char *why);
 uint32_t ptx_build_vreg(ptx_builder *b, uint32_t width);
 uint32_t ptx_build_constant(ptx_builder *b, uint64_t value, uint32_t width);
+/* The bits of a number where `width` bytes are wanted: 1.5 and 0d... of a float are those of a
+ * float, 0f... of a double those of a double. */
+uint64_t ptx_number_as(const ptx_operand *o, uint32_t width);
 uint32_t ptx_build_source(ptx_builder *b, const ptx_operand *o, uint32_t width);
 uint32_t ptx_build_result(ptx_builder *b, const ptx_operand *o, uint32_t width, bool is_signed);
 /* [address]: its register, and what is added to it; sets FLAG_ADDRESS64 in *flags. */

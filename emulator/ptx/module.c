@@ -142,7 +142,7 @@ static uint64_t write_initial(const ptx_module *m, const ptx_tree *t, const ptx_
     uint64_t used = 0;
 
     for (uint32_t n = 0; n < len && room - used >= v->element_bytes; n++) {
-        uint64_t value = items[n].value;
+        uint64_t value = ptx_number_as(&items[n], v->element_bytes);
         if (items[n].kind == PTX_OPERAND_VECTOR) {
             used +=
                 write_initial(m, t, v, items[n].items, items[n].items_len, to + used, room - used);

@@ -276,6 +276,11 @@ START_TEST(strict_barriers_want_lanes_that_have_exited_too)
         {"setp.ge.u32 %p1, %r0, 48;\n@%p1 ret;\nbar.sync 0;", 64, HONE_WRONG},
         {"setp.ge.u32 %p1, %r0, 48;\n@%p1 ret;\nbarrier.sync 0;", 64, HONE_OK},
         {"setp.ge.u32 %p1, %r0, 32;\n@%p1 ret;\nbar.sync 0;", 64, HONE_OK},
+        {"setp.ge.u32 %p1, %r0, 48;\n@%p1 ret;\nvote.sync.any.pred %p2, %p1, -1;", 64, HONE_WRONG},
+        {"setp.ge.u32 %p1, %r0, 48;\n@%p1 ret;\n@%p1 bar.warp.sync -1;", 64, HONE_OK},
+        {"setp.ge.u32 %p1, %r0, 48;\n@%p1 ret;\nactivemask.b32 %r1; bar.warp.sync %r1;", 64,
+         HONE_OK},
+        {"vote.sync.any.pred %p2, %p1, -1;", 48, HONE_OK},
         {"bar.sync 0;", 48, HONE_OK},
         {"bar.sync 0;\nsetp.ge.u32 %p1, %r0, 48;\n@%p1 ret;\nmov.u32 %r1, 1;", 64, HONE_OK},
     };
@@ -296,7 +301,8 @@ START_TEST(strict_barriers_want_lanes_that_have_exited_too)
         ck_assert_msg(got == want, "%s, strict %d: %s", kernels[_i / 2].body, strict,
                       b.error.message);
         if (want != HONE_OK) {
-            ck_assert_str_eq(b.fault.kind, "barrier-divergence");
+            ck_assert_str_eq(b.fault.kind,
+                             strstr(text, "vote") != NULL ? "membermask" : "barrier-divergence");
             ck_assert_str_eq(b.fault.message, "strict: lanes 0000ffff of the warp are here, lanes "
                                               "ffff0000 have exited");
             ck_assert_int_eq(b.fault.ptx_line, LINE + 2);
@@ -338,7 +344,7 @@ int main(void)
                         (int)ARRAY_LEN(cases));
     tcase_add_loop_test(tests, a_wrong_kernel_is_told_with_its_cuda_line, 0, (int)ARRAY_LEN(cases));
     tcase_add_test(tests, with_checks_off_unwritten_memory_is_no_fault_but_bounds_still_are);
-    tcase_add_loop_test(tests, strict_barriers_want_lanes_that_have_exited_too, 0, 10);
+    tcase_add_loop_test(tests, strict_barriers_want_lanes_that_have_exited_too, 0, 18);
     tcase_add_test(tests, a_fault_names_its_warp_and_cta);
     return suite_run("emulator/ptx_faults", tests);
 }

@@ -15,7 +15,9 @@ static const char module_text[] =
     ".visible .global .align 8 .u64 here[2] = {weak, generic(weak)+4};\n"
     ".visible .global .u8 parts[4] = {0xff(weak), 0xff00(weak), 0xff0000(weak)};\n"
     ".visible .global .align 4 .b32 counted[] = {1, 2, 3}, second[2] = {4};\n"
-    ".visible .global .f32 number = 0f3F800000;\n.const .align 4 .b8 text[] = {104, 105, 0};\n"
+    ".visible .global .f32 number = 0f3F800000; .global .f32 decimal[2] = {1.5, -2.0};\n"
+    ".global .align 8 .f64 doubles[2] = {0.25, 0f3F800000};\n.const .align 4 .b8 text[] = {104, "
+    "105, 0};\n"
     ".weak .func unused()\n.noreturn\n{\nret;\n}\n"
     ".visible .entry k(.param .u64 .ptr .global .align 16 out, .param .align 8 .b8 list[16])\n"
     ".maxntid 32, 1, 1\n.minnctapersm 1\n{\n.pragma \"a\", \"b\";\n.reg .b32 %r<9>; .reg .b64 "
@@ -37,6 +39,8 @@ START_TEST(what_stands_around_kernels_is_read)
     uint64_t address = 0, bytes = 0, weak = 0, here[2];
     uint32_t list[4] = {3, 4, 0, 5}, out[4];
     uint8_t parts[4];
+    float decimal[2];
+    double doubles[2];
 
     ptx_bench_open(&b);
     ck_assert_msg(ptx_bench_load(&b, module_text) == HONE_OK, "line %d: %s", b.error.line,
@@ -50,6 +54,14 @@ START_TEST(what_stands_around_kernels_is_read)
     ptx_bench_read(&b, address, parts, sizeof parts);
     ck_assert_uint_eq(parts[0] | (uint32_t)parts[1] << 8 | (uint32_t)parts[2] << 16,
                       weak & 0xffffff);
+    ck_assert(ptx_module_global(b.module, "decimal", &address, &bytes));
+    ptx_bench_read(&b, address, decimal, sizeof decimal);
+    ck_assert_float_eq(decimal[0], 1.5F);
+    ck_assert_float_eq(decimal[1], -2);
+    ck_assert(ptx_module_global(b.module, "doubles", &address, &bytes));
+    ptx_bench_read(&b, address, doubles, sizeof doubles);
+    ck_assert_double_eq(doubles[0], 0.25);
+    ck_assert_double_eq(doubles[1], 1);
     ck_assert(ptx_module_global(b.module, "counted", &address, &bytes));
     ck_assert_uint_eq(bytes, 12);
     uint64_t d = ptx_bench_buffer(&b, NULL, sizeof out);
