@@ -81,12 +81,17 @@ static hone_status load_kernel(emu_session *s, const emu_code *c, hone_error *er
                                               .spill_bytes = c->report.spill_bytes};
         TRY(d->emu->set_resources(s->function, &resources, error));
     }
-    if (s->o->shared_bytes > 0) {
-        TRY(check(s,
-                  d->cuFuncSetAttribute(s->function,
-                                        CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
-                                        (int)s->o->shared_bytes),
-                  "--shared", error));
+    int most = 0;
+    if (s->o->shared_bytes > 0 &&
+        d->cuFuncSetAttribute(s->function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+                              (int)s->o->shared_bytes) != CUDA_SUCCESS) {
+        d->cuDeviceGetAttribute(&most, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN,
+                                s->device->ordinal);
+        status = status_set(error, HONE_BAD_ARGUMENT, "--shared", 0,
+                            "%u bytes and the kernel's own are more than the %d that a CTA of the "
+                            "device may have",
+                            s->o->shared_bytes, most);
+        goto done;
     }
     if (s->o->cluster[0] * s->o->cluster[1] * s->o->cluster[2] > 8) { /* asked for by hand */
         TRY(check(s,

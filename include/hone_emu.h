@@ -26,8 +26,9 @@ typedef enum hone_emu_check {
     HONE_EMU_CHECK_GLOBAL_RACES = 32, /* of global memory: CTAs then run one after the other */
     HONE_EMU_CHECK_MEMORY = 7,        /* what costs little */
     HONE_EMU_CHECK_ALL = 63,          /* the default */
-    HONE_EMU_CHECK_STRICT = 64, /* beside the others: .aligned forms want exited lanes too, which
-                                   the manual lets go */
+    HONE_EMU_CHECK_STRICT = 64, /* beside the others: .aligned forms and member masks want exited
+                                   lanes too, which the manual lets go; no constants are moved into
+                                   wgmma's registers behind its fence, as compilers may */
 } hone_emu_check;
 
 /* When an asynchronous operation does its work: as it is issued, or as late as the rules allow. */

@@ -228,6 +228,8 @@ static const struct {
     {"hone emu run broken.ptx", 2, "frobnicate"},
     {"hone emu run saxpy.cu --device cuda:0", 2, "emu:h20"},
     {"hone emu run saxpy.cu --grid 0", 2, "'0' is no size"},
+    {"hone emu run" LOADS("4096") " --shared 300K", 2,
+     "--shared: 307200 bytes and the kernel's own are more than the 232448 that a CTA"},
     {"hone emu run saxpy.cu --grid 1,2,3,4", 2, "'1,2,3,4' is no size"},
     {"hone emu run saxpy.cu --grid 3 --cluster 2", 2, "no multiple"},
     {"hone emu run saxpy.cu --arg int:5", 2, "i32:5"},
