@@ -77,8 +77,7 @@ template <Config C> struct Work {
             if constexpr (kInputs == 1) {
                 part[0].template divided<C.rule>(y, s, plain);
             } else {
-                // What a gate made is known to 2^-20: a second correction corrects nothing.
-                divide_all<C.rule, true>(y, x, s, plain);
+                divide_all<C.rule, CLOSE>(y, x, s, plain); // what a gate made is known to 2^-20
             }
             Part::template store<C.align>(group, lane, y);
         }
@@ -128,11 +127,18 @@ __global__ void __launch_bounds__(C.threads)
         }
     }
 
+    // Lanes without a group hold zeros; where every row is there and those are more instructions
+    // than an address, the last row's, or its last group.
+    constexpr bool kLast = C.row_set == EVERY && W::kInputs * W::Part::kBytes >= 32;
     typename W::Held in[C.repeat] = {};
 #pragma unroll
     for (int t = 0; t < C.repeat; t++) {
         const i64 group = first + t * W::kColumns;
-        if (there && group < groups) {
+        if constexpr (kLast) {
+            const i64 held = row < m ? at_row : expert * m + m - 1;
+            const u32 last = u32(min(i32(group), i32(groups) - 1));
+            in[t].load(x + held * k * W::kInputs + u64(last) * C.group, k, lane);
+        } else if (there && group < groups) {
             in[t].load(x + from * k * W::kInputs + group * C.group, k, lane);
         }
     }

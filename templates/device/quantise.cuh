@@ -10,6 +10,15 @@
 
 constexpr u32 kInfinityBits = 0x7f800000u;
 
+// A magnitude's bits, where few ask for them: of the intrinsic compilers make moves that all lanes
+// execute.
+__device__ __forceinline__ u32 magnitude_bits(float x)
+{
+    u32 bits;
+    asm("and.b32 %0, %1, 0x7fffffff;" : "=r"(bits) : "f"(x));
+    return bits;
+}
+
 // Bits of the largest magnitude, which order as the magnitudes do; NaN and infinity are the
 // largest.
 template <int N> __device__ __forceinline__ u32 largest_bits(const float (&x)[N])
@@ -37,7 +46,7 @@ template <int N> __device__ __forceinline__ u32 finite_bits(const float (&x)[N])
     u32 largest = 0;
 #pragma unroll
     for (int i = 0; i < N; i++) {
-        const u32 magnitude = __float_as_uint(x[i]) & 0x7fffffffu;
+        const u32 magnitude = magnitude_bits(x[i]);
         largest = max(largest, magnitude < kInfinityBits ? magnitude : 0);
     }
     return largest;
@@ -61,7 +70,7 @@ template <int N> __device__ __forceinline__ u32 special_count(const float (&x)[N
     u32 count = 0;
 #pragma unroll
     for (int i = 0; i < N; i++) {
-        count += (__float_as_uint(x[i]) & 0x7fffffffu) >= kInfinityBits;
+        count += magnitude_bits(x[i]) >= kInfinityBits;
     }
     return count;
 }
@@ -97,25 +106,72 @@ template <int Rule> __device__ __forceinline__ float group_scale(float amax)
     }
 }
 
-// Below it remainders may underflow while their codes are not yet zero. 2^-80
+// Below it remainders may underflow while their codes are not yet zero, and above its inverse what
+// inverses leave. 2^-80
 constexpr float kSmallestDivisor = 8.2718061e-25f;
 
-// fl32(x / s) of a finite x, from the rounded reciprocal and two corrections: the first leaves q
-// within one unit in the last place, from where the second rounds as division does (Markstein).
-// `Short`: x, and the amax that s was made of, have at most 11 significant bits. Then one
-// correction does; there are so few quotients that tests/core/test_quantise.c tries them all.
-template <bool Short> __device__ __forceinline__ float divide(float x, float minus_s, float inverse)
+__device__ __forceinline__ bool divides_quickly(float s)
 {
-    float q = x * inverse;
-    q = fmaf(fmaf(q, minus_s, x), inverse, q);
-    if constexpr (!Short) {
-        q = fmaf(fmaf(q, minus_s, x), inverse, q);
-    }
-    return copysignf(q, x); // -0 stays
+    return s >= kSmallestDivisor && s <= 1.0f / kSmallestDivisor;
 }
 
-// -fl32(x / s) of a finite, short x, of which -1/s is given. The signs are such that -0 becomes 0,
-// and 0 becomes -0, without more.
+// What is known of a quotient's dividend, and asked of the quotient. LONG: fl32(x / s) of any x.
+// SHORT: the same of an x that has at most 11 significant bits, as the amax has that s was made
+// of. CLOSE: x is itself known to some units in the last place, and the quotient needs no more.
+enum Dividend : int { LONG = 0, SHORT = 1, CLOSE = 2 };
+
+// 1 / s, of a divisor that divides quickly.
+template <int Dividend> struct Inverse;
+
+// From the rounded inverse and two corrections: the first leaves q within one unit in the last
+// place, from where the second rounds as division does (Markstein).
+template <> struct Inverse<LONG> {
+    float minus_s, inverse;
+
+    __device__ __forceinline__ explicit Inverse(float s)
+        : minus_s(-s), inverse(__fdiv_rn(1.0f, s))
+    {
+    }
+
+    __device__ __forceinline__ float times(float x) const
+    {
+        float q = x * inverse;
+        q = fmaf(fmaf(q, minus_s, x), inverse, q);
+        q = fmaf(fmaf(q, minus_s, x), inverse, q);
+        return copysignf(q, x); // -0 stays
+    }
+};
+
+// The inverse in two parts, of which the second is what the first lacks: 2^-48 of the quotient are
+// lost before it is rounded. There are so few short quotients that tests/core/test_quantise.c tries
+// them all. Neither part is negative, so that zeros keep their signs.
+template <> struct Inverse<SHORT> {
+    float high, low;
+
+    __device__ __forceinline__ explicit Inverse(float s)
+        : high(__frcp_rd(s)), low(fmaf(-high, s, 1.0f) * high)
+    {
+    }
+
+    __device__ __forceinline__ float times(float x) const
+    {
+        return fmaf(x, high, x * low);
+    }
+};
+
+template <> struct Inverse<CLOSE> {
+    float inverse;
+
+    __device__ __forceinline__ explicit Inverse(float s) : inverse(__fdiv_rn(1.0f, s)) {}
+
+    __device__ __forceinline__ float times(float x) const
+    {
+        return x * inverse;
+    }
+};
+
+// -fl32(x / s) of a finite, short x, of which -1/s is given, or a float on the same side of each
+// tie of e4m3 whatever s is. The signs are such that -0 becomes 0, and 0 becomes -0, without more.
 __device__ __forceinline__ float minus_quotient(float x, float s, float minus_inverse)
 {
     const float q = x * minus_inverse;
@@ -124,7 +180,7 @@ __device__ __forceinline__ float minus_quotient(float x, float s, float minus_in
 
 // y = fl32(x / s), NaN for an infinite x. By a power of two the product with 1/s is the same
 // number, and cheaper. `plain`: x is finite.
-template <int Rule, bool Short = false, int N>
+template <int Rule, int Kind = LONG, int N>
 __device__ __forceinline__ void divide_all(float (&y)[N], const float (&x)[N], float s, bool plain)
 {
     if constexpr (rule_is_pow2(Rule)) {
@@ -133,11 +189,11 @@ __device__ __forceinline__ void divide_all(float (&y)[N], const float (&x)[N], f
         for (int i = 0; i < N; i++) {
             y[i] = x[i] * inverse;
         }
-    } else if (plain && s >= kSmallestDivisor) {
-        const float inverse = __fdiv_rn(1.0f, s);
+    } else if (plain && divides_quickly(s)) {
+        const Inverse<Kind> inverse(s);
 #pragma unroll
         for (int i = 0; i < N; i++) {
-            y[i] = divide<Short>(x[i], -s, inverse);
+            y[i] = inverse.times(x[i]);
         }
     } else {
 #pragma unroll
@@ -148,7 +204,7 @@ __device__ __forceinline__ void divide_all(float (&y)[N], const float (&x)[N], f
     if (!plain) { // rare
 #pragma unroll
         for (int i = 0; i < N; i++) {
-            if ((__float_as_uint(x[i]) & 0x7fffffffu) == kInfinityBits) {
+            if (magnitude_bits(x[i]) == kInfinityBits) {
                 y[i] = __uint_as_float(0x7fffffffu);
             }
         }
@@ -217,7 +273,7 @@ template <typename T, int N> struct Words {
             }
         }
         floats(x);
-        divide_all<Rule, kShort>(y, x, s, plain);
+        divide_all<Rule, kShort ? SHORT : LONG>(y, x, s, plain);
     }
 };
 

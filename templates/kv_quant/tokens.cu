@@ -110,24 +110,15 @@ __device__ __forceinline__ void encode_raw(const typename Work<C>::Part &in,
     for (int r = 0; r < C.pieces; r++) {
         s[r] = group_scale<C.rule>(__uint_as_float(piece_max(maxima, r)));
         out.scale[r] = __float_as_uint(s[r]);
-        plain = plain && s[r] >= kSmallestDivisor;
+        plain = plain && divides_quickly(s[r]);
     }
 #pragma unroll
     for (int r = 0; r < C.pieces; r++) {
-        const float minus = -__fdiv_rn(1.0f, s[r]);
         float x[8], y[8];
         in.floats(r, x);
-        if (plain) {
-#pragma unroll
-            for (int i = 0; i < 8; i++) {
-                y[i] = minus_quotient(x[i], s[r], minus);
-            }
-        } else {
-            divide_all<C.rule, true>(y, x, s[r], false);
-        }
-        const u32 signs = plain ? 0x80808080u : 0;
-        out.code[r][0] = e4m3x4_from(y[0], y[1], y[2], y[3]) ^ signs;
-        out.code[r][1] = e4m3x4_from(y[4], y[5], y[6], y[7]) ^ signs;
+        divide_all<C.rule, SHORT>(y, x, s[r], plain);
+        out.code[r][0] = e4m3x4_from(y[0], y[1], y[2], y[3]);
+        out.code[r][1] = e4m3x4_from(y[4], y[5], y[6], y[7]);
     }
 }
 

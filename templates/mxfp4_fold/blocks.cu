@@ -68,7 +68,11 @@ __device__ __forceinline__ u32 look_up(u32 low, u32 high, u32 codes)
 {
     u32 signs; // 0xff where negative, 0x80 elsewhere
     asm("prmt.b32 %0, %1, %1, %2;" : "=r"(signs) : "r"(0x80808080u), "r"(codes));
-    return __byte_perm(low, high, codes) | (signs & 0x01010101u) << 7;
+    u32 four; // magnitudes, and the signs' top bits
+    asm("lop3.b32 %0, %1, 0x80808080, %2, 0xea;"
+        : "=r"(four)
+        : "r"(signs << 7), "r"(__byte_perm(low, high, codes)));
+    return four;
 }
 
 __device__ __forceinline__ uint4 look_up_16(u32 low, u32 high, u32 first, u32 second)

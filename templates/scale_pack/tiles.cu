@@ -68,6 +68,34 @@ __device__ __forceinline__ void count(u64 *wrong, u32 mine)
     }
 }
 
+// Four words at once: compilers make four stores of a uint4 here, each of which touches all sectors.
+__device__ __forceinline__ void store_words(u32 *to, const u32 (&words)[4])
+{
+    asm volatile("st.global.v4.u32 [%0], {%1, %2, %3, %4};" ::"l"(__cvta_generic_to_global(to)),
+                 "r"(words[0]), "r"(words[1]), "r"(words[2]), "r"(words[3])
+                 : "memory");
+}
+
+// A tile's lines, four rows at a time, for lines that begin at multiples of 16 bytes.
+template <Config C>
+__device__ __forceinline__ void write_fours(const u32 (&tile)[C.rows][C.lines + 1], u32 *to,
+                                            i32 there, i32 down, i32 across, i64 rows_padded)
+{
+    constexpr int kFours = C.rows / 4, kAll = kFours * C.lines;
+#pragma unroll
+    for (int first = 0; first < kAll; first += C.threads) {
+        const int place = first + int(threadIdx.x), r = place % kFours * 4, l = place / kFours;
+        if (r < down && l < across && place < kAll) {
+            u32 words[4];
+#pragma unroll
+            for (int i = 0; i < 4; i++) {
+                words[i] = r + i < there ? tile[r + i][l] : kOne;
+            }
+            store_words(to + l * rows_padded + r, words);
+        }
+    }
+}
+
 // scale [rows, groups] of one matrix to a tile that begins at (row, line) of out [lines,
 // rows_padded].
 template <Config C>
@@ -80,19 +108,20 @@ __device__ __forceinline__ void turn(const u32 *scale, u32 *out, u64 *wrong, i64
     const i32 own = i32(threadIdx.x) / kAcross, g = i32(threadIdx.x) % kAcross * C.vec;
     const i64 group = line * (C.packed ? 4 : 1) + g;
     const u32 *from = scale + (row + own) * groups + group;
+    const i32 there = i32(min(rows - row, i64(C.rows))), down = group < groups ? there : 0;
     Pack<u32, C.vec> in[W::kReads] = {}; // what lies outside is 0, in words
     u32 mine = 0;
 
 #pragma unroll
-    for (int t = 0; t < W::kReads; t++) {
-        if (row + own + t * kDown < rows && group < groups) {
-            in[t] = pack_load<C.vec, C.align>(from + t * kDown * groups);
+    for (int t = 0; t < W::kReads; t++, from += kDown * groups) {
+        if (own + t * kDown < down) {
+            in[t] = pack_load<C.vec, C.align>(from);
         }
     }
 #pragma unroll
     for (int t = 0; t < W::kReads; t++) {
         const i32 r = own + t * kDown;
-        const bool inside = row + r < rows && group < groups;
+        const bool inside = r < down;
         if constexpr (C.packed && C.vec == 4) {
             const u32 *v = in[t].v;
             tile[r][g / 4] = inside ? word_of(v[0], v[1], v[2], v[3], mine) : 0;
@@ -112,6 +141,12 @@ __device__ __forceinline__ void turn(const u32 *scale, u32 *out, u64 *wrong, i64
         }
     }
     __syncthreads();
+    if (!C.packed && rows_padded % 4 == 0 && u64(out) % 16 == 0) {
+        write_fours<C>(tile, out + line * rows_padded + row, there,
+                       i32(min(rows_padded - row, i64(C.rows))),
+                       i32(min(lines - line, i64(C.lines))), rows_padded);
+        return;
+    }
 #pragma unroll
     for (int t = 0; t < W::kWrites; t++) {
         const int place = int(threadIdx.x) + t * C.threads;
@@ -124,14 +159,6 @@ __device__ __forceinline__ void turn(const u32 *scale, u32 *out, u64 *wrong, i64
     if constexpr (C.packed) {
         count(wrong, mine);
     }
-}
-
-// Four words at once: compilers make four stores of a uint4 here, each of which touches all sectors.
-__device__ __forceinline__ void store_words(u32 *to, const u32 (&words)[4])
-{
-    asm volatile("st.global.v4.u32 [%0], {%1, %2, %3, %4};" ::"l"(__cvta_generic_to_global(to)),
-                 "r"(words[0]), "r"(words[1]), "r"(words[2]), "r"(words[3])
-                 : "memory");
 }
 
 // Where the groups of a line of words lie in `scale`, how many they are, and how many all experts

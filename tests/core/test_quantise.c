@@ -124,20 +124,37 @@ START_TEST(a_nan_or_infinity_keeps_its_place_and_spoils_no_scale)
 }
 END_TEST
 
-/* What templates/device/quantise.cuh counts on: of numbers of up to 11 significant bits, one
- * correction of x * (1 / s) rounds as x / s does. Powers of two change neither side. */
-START_TEST(one_correction_divides_short_numbers)
+/* The inverse of s as quantise.cuh has it, rounded down, and what that lacks. */
+static float inverse_below(float s, float *lacks)
 {
-    int wrong = 0;
+    float high = 1.0f / s;
+
+    high = fmaf(high, s, -1.0f) > 0 ? nextafterf(high, 0) : high;
+    *lacks = fmaf(-high, s, 1.0f) * high;
+    return high;
+}
+
+/* What templates/device/quantise.cuh counts on: of numbers of up to 11 significant bits, the
+ * product with an inverse in two parts rounds as x / s does; with one part, or the nearest
+ * inverse, it does not. Powers of two change neither side. Zeros keep their signs. */
+START_TEST(an_inverse_in_two_parts_divides_short_numbers)
+{
+    int wrong = 0, below = 0, nearest = 0;
 
     for (int a = 0; a <= 1024; a++) { /* the last is amax's floor, which is not short */
-        float s = (a < 1024 ? 1.0f + (float)a / 1024.0f : 1e-4f) / 448.0f, inverse = 1.0f / s;
+        float s = (a < 1024 ? 1.0f + (float)a / 1024.0f : 1e-4f) / 448.0f, low,
+              high = inverse_below(s, &low);
+        ck_assert(low >= 0 && signbit(fmaf(-0.0f, high, -0.0f * low)));
         for (int b = 0; b < 1024; b++) {
-            float x = 1.0f + (float)b / 1024.0f, q = x * inverse;
-            wrong += fmaf(fmaf(q, -s, x), inverse, q) != x / s;
+            float x = 1.0f + (float)b / 1024.0f;
+            wrong += fmaf(x, high, x * low) != x / s;
+            below += x * high != x / s;
+            nearest += x * (1.0f / s) != x / s;
         }
     }
     ck_assert_int_eq(wrong, 0);
+    ck_assert_int_gt(below, 0);
+    ck_assert_int_gt(nearest, 0);
 }
 END_TEST
 
@@ -433,7 +450,7 @@ int main(void)
                         0, all);
     tcase_add_test(tests, rounding_a_scale_to_nearest_would_saturate_and_the_ceiling_does_not);
     tcase_add_loop_test(tests, zeros_stay_zero_and_their_scale_is_positive_and_finite, 0, all);
-    tcase_add_test(tests, one_correction_divides_short_numbers);
+    tcase_add_test(tests, an_inverse_in_two_parts_divides_short_numbers);
     tcase_add_test(tests, one_correction_finds_the_side_of_every_tie);
     tcase_add_test(tests, products_in_f16_have_the_codes_of_quotients);
     tcase_add_loop_test(tests, a_nan_or_infinity_keeps_its_place_and_spoils_no_scale, 0, all);

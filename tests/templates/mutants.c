@@ -215,7 +215,7 @@ const mutant mutants[] = {
     {"last rows of a matrix unmasked", MXFP4, MXFP4_CU, "row < n && group < groups",
      "group < groups", "mxfp4_fold:n=130,k=416", "threads=256 per=2",
      "a block that is cut off goes on in the next matrix, or past the end"},
-    {"signs dropped", MXFP4, MXFP4_CU, "| (signs & 0x01010101u) << 7", "", "mxfp4_fold:n=33,k=96",
+    {"signs dropped", MXFP4, MXFP4_CU, "signs << 7", "0", "mxfp4_fold:n=33,k=96",
      "threads=128 per=4", "prmt's sign mode that an intrinsic hides"},
     {"a group's halves not exchanged", MXFP4, MXFP4_CU,
      "__shfl_xor_sync(kAll, odd ? left[i] : right[i], 1)", "odd ? left[i] : right[i]",
@@ -228,18 +228,16 @@ const mutant mutants[] = {
     {"wrong ones not counted", SCALES, SCALES_CU, "atomicAdd(wrong, u64(all));", "",
      "scale_pack:rows=37,groups=56", SCALES_TILE, "silent"},
     {"no barrier between turns", SCALES, SCALES_CU,
-     "    __syncthreads();\n#pragma unroll\n    for "
-     "(int t = 0; t < W::kWrites; t++) {\n        const int place = int(threadIdx.x) + t * "
-     "C.threads;\n        const int r = place % C.rows,",
-     "#pragma unroll\n    for (int t = 0; t < "
-     "W::kWrites; t++) {\n        const int place = int(threadIdx.x) + t * C.threads;\n        "
-     "const "
-     "int r = place % C.rows,",
+     "    __syncthreads();\n    if (!C.packed &&", "    if (!C.packed &&",
      "scale_pack:rows=37,groups=56", SCALES_TILE,
      "columns are written before their rows are there"},
     {"padding rows left out", SCALES, SCALES_CU, "row + r < rows_padded && line + l < lines",
      "row + r < rows && line + l < lines", "scale_pack:rows=37,groups=56", SCALES_TILE,
      "whole words of which a reader makes NaN (cases.md 2)"},
+    {"zeros for padding, four rows at a time", SCALES, SCALES_CU,
+     "r + i < there ? tile[r + i][l] : kOne", "tile[r + i][l]",
+     "scale_pack:rows=37,groups=57,scale=f32,scale_layout=tma",
+     "vec=1 threads=64 tile_rows=32 tile_lines=32", "a reader of whole words divides by them"},
     {"experts' words filled through", SCALES, SCALES_CU, "const i64 own = (sizes[i] + 3) / 4;",
      "const i64 own = sizes[i] / 4;", "scale_pack:rows=132,groups=70,experts=9,gran_k=32",
      "vec=4 threads=64 tile_rows=64 tile_lines=8", "an expert that does not begin a word"},
