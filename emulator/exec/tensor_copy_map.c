@@ -11,11 +11,14 @@ static uint32_t open_maps(warp *w, const instruction *i, const uint64_t address[
 {
     ptx_space space = PTX_GLOBAL;
     uint32_t lanes = access_open(w, i, address, mask, TENSOR_MAP_BYTES, &space, win);
+    bool constant = lanes != 0 && win->range != NULL && win->range->constant;
 
-    if (lanes != 0 && space != PTX_GLOBAL && space != PTX_SHARED) {
+    if (lanes != 0 && (constant || (space != PTX_GLOBAL && space != PTX_SHARED))) {
         machine_fault(w, i, machine_lowest(lanes), address[machine_lowest(lanes)], FAULT_TENSOR_MAP,
                       "a map in %s memory cannot be changed",
-                      space == PTX_PARAM ? "parameter" : "local");
+                      constant             ? "constant"
+                      : space == PTX_PARAM ? "parameter"
+                                           : "local");
         return 0;
     }
     if (lanes != 0 && space == PTX_SHARED && !access_unmarked(w, i, lanes, TENSOR_MAP_BYTES, win)) {
@@ -87,7 +90,8 @@ void exec_tensor_map_publish(warp *w, const instruction *i, uint32_t mask)
         return;
     }
     touched_range *t = global_range(w, i, lane, at, TENSOR_MAP_BYTES);
-    if (t == NULL || open_maps(w, i, from, one, &win) != one) {
+    if (t == NULL || !global_writable(w, i, lane, at, t->range) ||
+        open_maps(w, i, from, one, &win) != one) {
         return;
     }
     for (uint32_t n = 0; n < MACHINE_LANES; n++) {

@@ -13,6 +13,7 @@
  * rows of 8. `work` begins with the same map; 128 unwritten bytes follow. */
 #define HEAD                                                                                       \
     ".version 8.8\n.target sm_90a\n.address_size 64\n"                                             \
+    ".const .align 128 .b8 c[128]; "                                                               \
     ".visible .entry k(.param .align 64 .b8 map[128], .param .u64 work, .param .u64 data)\n{\n"    \
     ".reg .pred %p<9>; .reg .b32 %r<30>; .reg .b64 %x<30>; .shared .align 1024 .b8 s[8192];\n"     \
     "mov.b64 %x0, map; cvta.param.u64 %x0, %x0; ld.param.u64 %x1, [work]; ld.param.u64 %x2, "      \
@@ -193,6 +194,13 @@ static const struct {
      "tensor-map", "the 128 bytes are no tensor map", 0, NULL, false},
     {"a change of parameters", "tensormap.replace.tile.rank.b1024.b32 [%x0], 1;", "tensor-map",
      "a map in parameter memory cannot be changed", 0, NULL, false},
+    {"a change of constants",
+     "mov.u64 %x4, c;\ntensormap.replace.tile.rank.global.b1024.b32 [%x4], 1;", "tensor-map",
+     "a map in constant memory cannot be changed", 1, NULL, false},
+    {"a map copied over constants",
+     "mov.u64 %x4, c;\ntensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.gpu."
+     "sync.aligned [%x4], [s], 128;",
+     "out-of-bounds", "a store into constant memory: kernels only read it", 1, NULL, false},
 };
 
 static tensor_map plain(uint64_t data)
