@@ -269,7 +269,7 @@ static hone_status prove_with(side *s, pthread_t thread, prove_trial *t, prove_r
         *out = others;
     }
     memcpy(t->counters, s->t.counters, sizeof t->counters);
-    t->scale = s->t.scale;
+    t->timed = s->t.timed;
     return status;
 }
 
@@ -376,7 +376,10 @@ hone_status prove_lay_out(const prover *p, const segments *runs, prove_trial *t,
         t->how.sample = t->sample;
     }
     const uint64_t tiles_run = prove_tiles(t->tiles, t->plan, t->sample, t->how.sample_len);
-    t->scale = moe && tiles_run > 0 ? (double)t->tiles / (double)tiles_run : 0.0;
+    t->timed = (prove_timed){
+        .scale = moe && tiles_run > 0 ? (double)t->tiles / (double)tiles_run : 0.0,
+        .tiles = moe ? t->tiles : 0,
+    };
 done:
     return status;
 }
@@ -432,7 +435,7 @@ hone_status prover_run(prover *p, const module *m, const plan *launches, const c
     TRY(prove_all(p, launches, c, &t, &made, error));
     tell_work(p, &made);
     if (made.outcome == STORE_OK && p->d->driver->emu != NULL) {
-        TRY(prove_time_model(p->d, launches, c, t.counters, t.scale, &made, error));
+        TRY(prove_time_model(p->d, launches, c, t.counters, &t.timed, &made, error));
     } else if (made.outcome == STORE_OK) {
         TRY(time_events(p, &t, &made, error));
     }

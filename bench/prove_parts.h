@@ -76,12 +76,18 @@ uint64_t prove_tiles(uint64_t tiles, const plan *p, const uint64_t *sample, size
  * NULL as it is where they do not. */
 hone_status prove_spread(uint64_t tiles, const plan *p, plan **out, hone_error *error);
 
-/* The time: modelled from counters, or by events. `scale`: all work over that of the CTAs that were
- * counted, where that is known; 0: it goes with the products that the manifest estimates. The model
- * takes out->bytes for those that move where CTAs were sampled. */
+/* What counters were counted of. */
+typedef struct prove_timed {
+    double scale; /* all work over that of the CTAs that were counted; 0: it goes with the products
+                     that the manifest estimates */
+    uint64_t tiles; /* of a moe_gemm's rows, by its cover; 0: as many as the manifest estimates */
+} prove_timed;
+
+/* The time: modelled from counters, or by events. The model takes out->bytes for those that move
+ * where CTAs were sampled. */
 hone_status prove_time_model(const device *d, const plan *p, const compiled *c,
-                             const hone_emu_counters *counters, double scale, prove_result *out,
-                             hone_error *error);
+                             const hone_emu_counters *counters, const prove_timed *timed,
+                             prove_result *out, hone_error *error);
 hone_status prove_time_events(const prove_buffers *b, const module *m, const plan *p,
                               prove_result *out, hone_error *error);
 

@@ -57,26 +57,29 @@ static double dram_of(const gpu *g, const plan *p, const hone_emu_counters *n, d
 
 /* What counters tell, and what only the manifest does. */
 static void work_of(const gpu *g, double bytes, const plan *p, const plan_launch *l,
-                    const jit_kernel *kernel, const hone_emu_counters *counters, double scale,
-                    perf_work *out)
+                    const jit_kernel *kernel, const hone_emu_counters *counters,
+                    const prove_timed *timed, perf_work *out)
 {
     perf_work w;
 
     plan_work_frame(p, l, &w);
+    if (timed->tiles > 0) {
+        plan_work_retile(p, timed->tiles, &w);
+    }
     const uint64_t ctas = w.ctas;
     if (kernel != NULL) {
         w.registers = kernel->registers;
         w.shared_bytes += kernel->static_shared_bytes;
     }
-    perf_count(counters, scale_of(p, counters, scale), &w);
+    perf_count(counters, scale_of(p, counters, timed->scale), &w);
     w.ctas = ctas; /* a sample may have been drawn from a larger grid */
     w.dram_bytes = dram_of(g, p, counters, w.dram_bytes, bytes);
     *out = w;
 }
 
 hone_status prove_time_model(const device *d, const plan *p, const compiled *c,
-                             const hone_emu_counters *counters, double scale, prove_result *out,
-                             hone_error *error)
+                             const hone_emu_counters *counters, const prove_timed *timed,
+                             prove_result *out, hone_error *error)
 {
     hone_error cause = {0};
     double longest = 0.0, total = 0.0;
@@ -86,7 +89,7 @@ hone_status prove_time_model(const device *d, const plan *p, const compiled *c,
         perf_work work;
         perf_answer answer;
         work_of(&d->gpu, out->bytes, p, &p->launches[i], kernel_of(c, p->launches[i].entry),
-                &counters[i], scale, &work);
+                &counters[i], timed, &work);
         if (perf_predict(&d->gpu, &work, &answer, &cause) != HONE_OK) {
             out->outcome = STORE_UNMEASURED;
             snprintf(out->reason, sizeof out->reason, "no modelled time: %.200s", cause.message);

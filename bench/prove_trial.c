@@ -255,7 +255,7 @@ static hone_status count_timed(prover *p, prove_trial *t, prove_result *out, hon
     TRY(prove_lay_out(p, &p->timed_runs, other, &spread, error));
     TRY(run_once(other, &p->timed, NULL, NULL, out, error));
     memcpy(t->counters, other->counters, sizeof t->counters);
-    t->scale = other->scale;
+    t->timed = other->timed;
 done:
     free(other);
     free(spread);

@@ -56,7 +56,7 @@ typedef struct prove_trial {
     const plan *plan;     /* as it is launched */
     bool spread;          /* `plan` has a larger grid than the candidate's */
     uint64_t tiles;       /* of its cover; 0: it has none */
-    double scale;         /* all work over that of the CTAs that are counted; 0: not known */
+    prove_timed timed;    /* what is counted */
     uint64_t sample[PROVE_SAMPLE_MOST];
     prove_launch how;
     hone_emu_counters counters[MANIFEST_MAX_LAUNCHES];

@@ -2,9 +2,11 @@
  * Hopper: beside a bound that reads each touched expert's weights once, and beside one dense
  * product of as many rows.
  *
- * Each figure is that of the analytical default (runtime/default.h): nothing is compiled, every
- * time is modelled, and tokens choose experts evenly. With --table it prints the whole table. */
-#include "bench/roofline.h"
+ * Nothing is compiled, every time is modelled. Tokens choose experts evenly, or by Zipf's law with
+ * exponent 1. Evenly a figure is the analytical default's (runtime/default.h); by Zipf that of the
+ * best of the CANDIDATES first of its ranking, as a sweep under that distribution would find it.
+ * With --table it prints the whole table. */
+#include "bench/routed_time.h"
 #include "benchmarks/rows.h"
 #include "core/problem.h"
 #include "models/llm.h"
@@ -30,15 +32,25 @@ static const char *const devices[] = {"h20", "h200"};
 static const int64_t tokens_of_a_rank[] = {1, 8, 32, 128, 512, 4096};
 #define DECODE_MOST 128 /* tokens; from more on rows are contiguous */
 #define BAR         0.90
+#define CANDIDATES  256 /* of a ranking, looked at under another distribution */
+
+enum { EVENLY, ZIPF, SPREADS }; /* how tokens choose */
+static const char *const spreads[SPREADS] = {"balanced", "zipf"};
 
 enum { E4M3, E2M1, ELEMENTS }; /* of experts */
 static const char *const elements[ELEMENTS] = {"e4m3", "e2m1"};
 
+/* The least of what was seen, and where. */
+typedef struct least {
+    double share;
+    char where[96];
+} least;
+
 typedef struct summary {
-    /* the least share of the bound, and of the dense product's speed */
-    double decode[ELEMENTS], prefill[ELEMENTS];
-    char slowest_decode[ELEMENTS][96], slowest_prefill[ELEMENTS][96];
-    double wasted; /* logarithm of rows made over rows asked for, summed */
+    least decode[SPREADS][ELEMENTS]; /* share of the bound */
+    least prefill[ELEMENTS];         /* of the dense product's speed, evenly */
+    double lost;                     /* the default's time under ZIPF over the best one's, at most */
+    double wasted[SPREADS];          /* logarithm of rows made over rows asked for, summed */
     size_t len;
 } summary;
 
@@ -51,20 +63,20 @@ static void must(hone_status status, const hone_error *error)
     }
 }
 
-static default_choice best_of(const templates *t, const gpu *g, const char *text,
-                              hone_problem *problem)
+/* The best choices of a ranking; ends where there is none. */
+static size_t rank(const templates *t, const gpu *g, const char *text, hone_problem *problem,
+                   default_choice *out, size_t capacity)
 {
-    default_choice c = {0};
     size_t count = 0;
     hone_error error = {0};
 
     must(hone_problem_parse(text, problem, &error), &error);
-    must(default_rank(t, problem, g, 0, &c, 1, &count, NULL, &error), &error);
+    must(default_rank(t, problem, g, 0, out, capacity, &count, NULL, &error), &error);
     if (count == 0) {
         fprintf(stderr, "bench_moe: nothing serves %s on %s\n", text, g->slug);
         exit(1);
     }
-    return c;
+    return count;
 }
 
 /* What the touched experts' weights, rows and outputs take at the rate that copies reach, or the
@@ -74,19 +86,23 @@ static double bound_share(const roofline *roof, double ns)
     return roof->roof_ns / ns / (roof->bound == PERF_DRAM ? PERF_DRAM_SHARE : 1.0);
 }
 
-/* Rows that the config's tiles have, for each that has an expert. */
-static double rows_made(const gpu *g, const hone_problem *problem, const default_choice *c)
+/* The best of the choices on rows that are spread in some way, and how much longer the first of
+ * them takes. */
+static routed_time best_on(const gpu *g, const hone_problem *problem, const default_choice *choices,
+                           size_t len, const routing *how, double *lost)
 {
-    const hone_moe_gemm *p = &problem->as.moe_gemm;
-    const int64_t routed = p->tokens * p->topk;
-    const int64_t touched = routed < p->experts ? routed : p->experts;
-    const int64_t each = (routed + touched - 1) / touched;
+    routed_time best = {0}, first = {0};
     hone_error error;
-    plan made;
 
-    must(manifest_plan(c->m, problem, &g->facts, &c->config, &made, &error), &error);
-    const int64_t block = made.cover.rows;
-    return (double)((each + block - 1) / block * block) / ((double)routed / (double)touched);
+    for (size_t i = 0; i < len; i++) {
+        routed_time one;
+        must(routed_time_of(choices[i].m, &choices[i].config, problem, g, how, &one, &error),
+             &error);
+        first = i == 0 ? one : first;
+        best = i == 0 || one.ns < best.ns ? one : best;
+    }
+    *lost = first.ns / best.ns;
+    return best;
 }
 
 typedef struct product {
@@ -95,73 +111,116 @@ typedef struct product {
     bool gated;
 } product;
 
-static void look_at(const templates *t, const gpu *g, size_t i, const llm *model,
-                    const product *what, int64_t tokens, bool table, summary *s)
+/* A product of `model` as the op's text, and the dense one of as many rows. */
+static void describe(size_t i, const llm *model, const product *what, int64_t tokens,
+                     char moe[512], char dense[512])
 {
-    const int64_t experts = model->experts / cases[i].ep;
     const bool decode = tokens <= DECODE_MOST;
-    const int64_t routed = tokens * model->topk;
-    char text[512], out[128] = "";
-    hone_problem p, one;
+    char out[128] = "", rows[32] = "";
 
     if (what->gated) {
         snprintf(out, sizeof out, ",activation=silu_mul_v4,out=e4m3,out_group=%s,out_scale=%s",
                  cases[i].group, cases[i].out_scale);
     }
-    /* masked: room for four times as many as expected */
-    const int64_t room = (4 * routed / experts + 128) / 128 * 128;
-    char rows[32] = "";
-    if (decode) {
-        snprintf(rows, sizeof rows, "m=%lld,", (long long)room);
+    if (decode) { /* masked: room for all tokens of all ranks, each once */
+        snprintf(rows, sizeof rows, "m=%lld,", (long long)((tokens * cases[i].ep + 127) / 128 * 128));
     }
-    snprintf(text, sizeof text,
+    snprintf(moe, 512,
              "moe_gemm:%sn=%lld,k=%lld,experts=%lld,tokens=%lld,topk=%lld,recipe=%s,"
              "group_layout=%s%s",
-             rows, (long long)what->n, (long long)what->k, (long long)experts, (long long)tokens,
-             (long long)model->topk, cases[i].recipe, decode ? "masked" : "contiguous", out);
-    const default_choice c = best_of(t, g, text, &p);
-    const roofline roof = roofline_of(g, &p, c.ns);
-    snprintf(text, sizeof text, "fp8_gemm:m=%lld,n=%lld,k=%lld,recipe=%s", (long long)routed,
-             (long long)what->n, (long long)what->k, cases[i].recipe);
-    const default_choice dense = best_of(t, g, text, &one);
-    const double made = rows_made(g, &p, &c), of_dense = dense.ns / c.ns;
-    const double share = bound_share(&roof, c.ns);
-    const int e = one.as.fp8_gemm.recipe.b.element == HONE_DTYPE_E2M1 ? E2M1 : E4M3;
+             rows, (long long)what->n, (long long)what->k,
+             (long long)(model->experts / cases[i].ep), (long long)tokens, (long long)model->topk,
+             cases[i].recipe, decode ? "masked" : "contiguous", out);
+    snprintf(dense, 512, "fp8_gemm:m=%lld,n=%lld,k=%lld,recipe=%s",
+             (long long)(tokens * model->topk), (long long)what->n, (long long)what->k,
+             cases[i].recipe);
+}
 
-    if (table) {
-        printf("| %s, EP %lld | %s %lld × %lld | %lld | %.1f | %.0f %% | %.2f | %.0f %% | %s |\n",
-               cases[i].recipe, (long long)cases[i].ep, what->name, (long long)what->n,
-               (long long)what->k, (long long)tokens, c.ns / 1e3, 100 * share, of_dense,
-               100 * (made - 1), perf_bound_name(c.bound));
+static void keep_least(least *l, double share, size_t i, const product *what, int64_t tokens)
+{
+    if (l->share == 0 || share < l->share) {
+        l->share = share;
+        snprintf(l->where, sizeof l->where, "%s EP %lld %s, %lld tokens", cases[i].model,
+                 (long long)cases[i].ep, what->name, (long long)tokens);
     }
-    if (decode && (s->decode[e] == 0 || share < s->decode[e])) {
-        s->decode[e] = share;
-        snprintf(s->slowest_decode[e], sizeof s->slowest_decode[e], "%s EP %lld %s, %lld tokens",
-                 cases[i].model, (long long)cases[i].ep, what->name, (long long)tokens);
+}
+
+static void look_at(const templates *t, const gpu *g, size_t i, const llm *model,
+                    const product *what, int64_t tokens, bool table, summary *s)
+{
+    static default_choice choices[CANDIDATES];
+    default_choice dense;
+    char text[512], dense_text[512];
+    hone_problem p, one;
+
+    describe(i, model, what, tokens, text, dense_text);
+    rank(t, g, dense_text, &one, &dense, 1);
+    const size_t len = rank(t, g, text, &p, choices, CANDIDATES);
+    const int e = one.as.fp8_gemm.recipe.b.element == HONE_DTYPE_E2M1 ? E2M1 : E4M3;
+    for (int spread = EVENLY; spread < SPREADS; spread++) {
+        double lost = 0;
+        routing how = {0};
+        hone_error error;
+        must(routing_parse(spreads[spread], &how, &error), &error);
+        const routed_time r = best_on(g, &p, choices, spread == EVENLY ? 1 : len, &how, &lost);
+        const double made = (double)r.rows_made / (double)r.rows, of_dense = dense.ns / r.ns;
+        const double share = bound_share(&r.roof, r.ns);
+        routing_free(&how);
+        if (table) {
+            printf("| %s, EP %lld | %s %lld × %lld | %lld | %s | %lld | %.1f | %.0f %% | %.2f | "
+                   "%.0f %% | %s |\n",
+                   cases[i].recipe, (long long)cases[i].ep, what->name, (long long)what->n,
+                   (long long)what->k, (long long)tokens, spreads[spread], (long long)r.touched,
+                   r.ns / 1e3, 100 * share, of_dense, 100 * (made - 1), perf_bound_name(r.bound));
+        }
+        if (tokens <= DECODE_MOST) {
+            keep_least(&s->decode[spread][e], share, i, what, tokens);
+        } else if (!what->gated && spread == EVENLY) { /* dense products have no gates */
+            keep_least(&s->prefill[e], of_dense, i, what, tokens);
+        }
+        s->lost = lost > s->lost ? lost : s->lost;
+        s->wasted[spread] += log(made);
     }
-    /* the dense product has neither gates nor a quantiser */
-    if (!decode && !what->gated && (s->prefill[e] == 0 || of_dense < s->prefill[e])) {
-        s->prefill[e] = of_dense;
-        snprintf(s->slowest_prefill[e], sizeof s->slowest_prefill[e], "%s EP %lld %s, %lld tokens",
-                 cases[i].model, (long long)cases[i].ep, what->name, (long long)tokens);
-    }
-    s->wasted += log(made);
     s->len++;
+}
+
+static void add_rows(const summary *s, const char *slug, json_t *rows)
+{
+    const rows_bar bar = strcmp(slug, "h20") == 0 ? ROWS_AT_LEAST : ROWS_NO_BAR;
+    char name[512];
+
+    for (int e = 0; e < ELEMENTS; e++) {
+        for (int spread = EVENLY; spread < SPREADS; spread++) {
+            snprintf(name, sizeof name, "%s %s decode, %s, slowest (%s)", slug, elements[e],
+                     spreads[spread], s->decode[spread][e].where);
+            rows_add(rows, name, s->decode[spread][e].share, "of its bound", bar, BAR);
+        }
+        snprintf(name, sizeof name, "%s %s prefill, slowest (%s)", slug, elements[e],
+                 s->prefill[e].where);
+        rows_add(rows, name, s->prefill[e].share, "of dense", bar, BAR);
+    }
+    for (int spread = EVENLY; spread < SPREADS; spread++) {
+        snprintf(name, sizeof name, "%s rows made beyond those asked for, %s", slug,
+                 spreads[spread]);
+        rows_add(rows, name, 100 * (exp(s->wasted[spread] / (double)s->len) - 1), "%", ROWS_NO_BAR,
+                 0);
+    }
+    snprintf(name, sizeof name, "%s default's time under zipf, at most", slug);
+    rows_add(rows, name, s->lost, "of the best's", ROWS_NO_BAR, 0);
 }
 
 static void look_at_device(const templates *t, const char *slug, bool table, json_t *rows)
 {
     summary s = {0};
     hone_error error;
-    char name[512];
     gpu g;
 
     must(gpu_find(slug, &g, &error), &error);
     if (table) {
         printf("\n### %s\n\n", g.facts.name);
-        puts("| experts | product n × k | tokens a rank | us | of its bound | of dense | rows made "
-             "beyond | bound |");
-        puts("|---|---|---|---|---|---|---|---|");
+        puts("| experts | product n × k | tokens a rank | chosen | experts touched | us | of its "
+             "bound | of dense | rows made beyond | bound |");
+        puts("|---|---|---|---|---|---|---|---|---|---|");
     }
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         llm *model = NULL;
@@ -177,18 +236,7 @@ static void look_at_device(const templates *t, const char *slug, bool table, jso
         }
         llm_close(model);
     }
-    const bool judged = strcmp(slug, "h20") == 0;
-    for (int e = 0; e < ELEMENTS; e++) {
-        const rows_bar bar = judged ? ROWS_AT_LEAST : ROWS_NO_BAR;
-        snprintf(name, sizeof name, "%s %s decode, slowest (%s)", slug, elements[e],
-                 s.slowest_decode[e]);
-        rows_add(rows, name, s.decode[e], "of its bound", bar, BAR);
-        snprintf(name, sizeof name, "%s %s prefill, slowest (%s)", slug, elements[e],
-                 s.slowest_prefill[e]);
-        rows_add(rows, name, s.prefill[e], "of dense", bar, BAR);
-    }
-    snprintf(name, sizeof name, "%s rows made beyond those asked for", slug);
-    rows_add(rows, name, 100 * (exp(s.wasted / (double)s.len) - 1), "%", ROWS_NO_BAR, 0);
+    add_rows(&s, slug, rows);
 }
 
 int main(int argc, char **argv)

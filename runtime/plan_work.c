@@ -104,3 +104,29 @@ void plan_work_estimate(const plan *p, const plan_launch *l, const hone_problem 
     }
     *out = w;
 }
+
+void plan_work_retile(const plan *p, uint64_t tiles, perf_work *work)
+{
+    const double ctas = (double)tiles * (double)p->cover.ctas;
+
+    if (p->cover.rows == 0 || p->estimate.tiles <= 0 || work->tiles <= 0) {
+        return;
+    }
+    const double part = ctas / (double)p->estimate.tiles;
+    double *const counts[] = {&work->tiles,
+                              &work->units,
+                              &work->epilogue_warp,
+                              &work->fp32_warp,
+                              &work->sfu_warp,
+                              &work->warp_instructions,
+                              &work->shared_wavefronts,
+                              &work->l2_bytes};
+
+    for (size_t i = 0; i < ARRAY_LEN(counts); i++) {
+        *counts[i] *= part;
+    }
+    for (size_t i = 0; i < ARRAY_LEN(work->tensor_macs); i++) {
+        work->tensor_macs[i] *= part;
+        work->warpgroup_macs[i] *= part;
+    }
+}

@@ -18,4 +18,9 @@ const plan_launch *plan_work_main(const plan *p);
 void plan_work_estimate(const plan *p, const plan_launch *l, const hone_problem *problem,
                         perf_work *out);
 
+/* The work of a moe_gemm's main launch on other rows than the estimate takes for given: such that
+ * its cover parts D in `tiles`, which all tiles' counts grow with. Nothing where the plan has no
+ * cover or its estimate no tiles; `dram_bytes` is the caller's. */
+void plan_work_retile(const plan *p, uint64_t tiles, perf_work *work);
+
 #endif

@@ -1,9 +1,11 @@
 /* test_prove_routed.c - a grouped product proved on its own rows and timed on those of a
  * distribution: what is counted is what was asked for, sampled and whole. */
+#include "bench/routed_time.h"
 #include "tests/bench/prove_fixture.h"
 #include "tests/support/suite.h"
 
 #include <check.h>
+#include <math.h>
 
 /* Proved whole; 16 rows an expert have room. */
 #define SMALL                                                                                      \
@@ -13,6 +15,13 @@
 #define LARGE                                                                                      \
     "moe_gemm:n=512,k=512,experts=64,tokens=64,topk=4,group_layout=masked,"                        \
     "recipe=f32-1x128-128x128"
+
+#define WIDE                                                                                       \
+    "moe_gemm:n=2048,k=1024,experts=8,tokens=512,topk=4,group_layout=contiguous,recipe=f32-1x128-" \
+    "128x128"
+#define DECODE                                                                                     \
+    "moe_gemm:m=128,n=2048,k=1024,experts=16,tokens=8,topk=6,group_layout=masked,recipe=ue8m0-"    \
+    "1x32-32x32"
 
 static const char spread[] = "[0, 3, 0, 0, 20, 1, 0, 0]";
 
@@ -27,12 +36,13 @@ static const struct {
     {LARGE, "one", 256, 0, 1, true},
 };
 
-static void prove(const char *text, const char *name, prove_fixture *f, prove_result *out)
+static void prove_of(const char *spec, const char *text, const char *template, const char *name,
+                     prove_fixture *f, prove_result *out)
 {
     hone_error error = {0};
     routing r = {0};
 
-    prove_fixture_open(f, "emu:h20", text, "moe_gemm/mma_sync", NULL, NULL, NULL);
+    prove_fixture_open(f, spec, text, template, NULL, NULL, NULL);
     prover_close(f->p);
     f->p = NULL;
     if (name != NULL && name[0] == '\0') {
@@ -47,6 +57,11 @@ static void prove(const char *text, const char *name, prove_fixture *f, prove_re
     routing_free(&r); /* borrowed for the opening alone */
     prove_fixture_run(f, out);
     ck_assert_msg(out->outcome == STORE_OK, "%s", out->reason);
+}
+
+static void prove(const char *text, const char *name, prove_fixture *f, prove_result *out)
+{
+    prove_of("emu:h20", text, "moe_gemm/mma_sync", name, f, out);
 }
 
 START_TEST(the_rows_that_are_timed_are_those_that_were_asked_for)
@@ -91,6 +106,38 @@ START_TEST(a_time_follows_the_distribution)
 }
 END_TEST
 
+/* What the estimate says of rows that are spread otherwise, and what is counted of them. */
+START_TEST(estimate_and_counters_give_the_same_time_of_other_rows)
+{
+    static const struct {
+        const char *device, *problem, *template, *routing;
+    } rows[] = {
+        {"emu:h20", LARGE, "moe_gemm/mma_sync", "one"},
+        {"emu:h20", LARGE, "moe_gemm/mma_sync", "zipf"},
+        {"emu:h20", WIDE, "moe_gemm/sm90_wgmma", "zipf"},
+        {"emu:h20", WIDE, "moe_gemm/sm90_wgmma", "one"},
+        {"emu:h20", DECODE, "moe_gemm/sm90_wgmma", "zipf"},
+    };
+    prove_fixture f;
+    prove_result made;
+    routed_time told;
+    routing r = {0};
+    hone_error error = {0};
+
+    prove_of(rows[_i].device, rows[_i].problem, rows[_i].template, rows[_i].routing, &f, &made);
+    ck_assert_int_eq(routing_parse(rows[_i].routing, &r, &error), HONE_OK);
+    ck_assert_msg(routed_time_of(f.choice.m, &f.choice.config, &f.problem, &f.d->gpu, &r, &told,
+                                 &error) == HONE_OK,
+                  "%s", error.message);
+    ck_assert_int_eq(told.rows, made.rows);
+    ck_assert_double_eq(told.roof.bytes, made.bytes);
+    ck_assert_msg(fabs(told.ns / made.time_ns - 1) < 0.1, "%s, %s: %.0f ns, counted %.0f",
+                  rows[_i].problem, rows[_i].routing, told.ns, made.time_ns);
+    routing_free(&r);
+    prove_fixture_close(&f);
+}
+END_TEST
+
 START_TEST(a_histogram_of_other_experts_is_refused)
 {
     prove_fixture f;
@@ -117,6 +164,7 @@ int main(void)
     tcase_add_loop_test(tests, the_rows_that_are_timed_are_those_that_were_asked_for, 0,
                         ARRAY_LEN(timed));
     tcase_add_test(tests, a_time_follows_the_distribution);
+    tcase_add_loop_test(tests, estimate_and_counters_give_the_same_time_of_other_rows, 0, 5);
     tcase_add_test(tests, a_histogram_of_other_experts_is_refused);
     const int result = suite_run_here("bench/prove_routed", tests); /* the compiler has threads */
     prove_fixture_stop();
