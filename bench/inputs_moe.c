@@ -156,7 +156,9 @@ static hone_status fill_groups(const hone_moe_gemm *p, inputs_kind kind, const r
     if (rows == NULL) {
         return status_set(error, HONE_NO_MEMORY, NULL, 0, "inputs: rows of experts");
     }
-    if (how->kind == INPUTS_ROUTE_HOLES) {
+    if (kind == INPUTS_ZEROS) {
+        memset(rows, 0, (size_t)p->experts * sizeof *rows); /* no expert has any */
+    } else if (how->kind == INPUTS_ROUTE_HOLES) {
         draw_holes(p, total, &state, rows);
     } else {
         TRY(routing_rows(how, p->experts, total, &state, rows, error));

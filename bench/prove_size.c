@@ -12,7 +12,7 @@
  * for (inputs.h). */
 static const inputs_kind kinds_gemm[] = {INPUTS_HOLES, INPUTS_WIDE, INPUTS_EXTREMES};
 static const inputs_kind kinds_moe[] = {INPUTS_HOLES, INPUTS_WIDE, INPUTS_EXTREMES, INPUTS_SPECIALS,
-                                        INPUTS_TINY};
+                                        INPUTS_TINY, INPUTS_ZEROS};
 static const inputs_kind kinds_quant[] = {INPUTS_HOLES,    INPUTS_WIDE, INPUTS_EXTREMES,
                                           INPUTS_SPECIALS, INPUTS_TINY, INPUTS_NORMAL,
                                           INPUTS_ONES,     INPUTS_ZEROS};

@@ -40,7 +40,9 @@ void reference_moe_align(const hone_moe_align *p, const inputs *in, int32_t *gro
 {
     const bool masked = p->group_layout == HONE_GROUPS_MASKED;
     const bool labels = p->group_layout == HONE_GROUPS_CONTIGUOUS;
+    const bool by_k = p->group_layout == HONE_GROUPS_K;
     const int64_t entries = p->tokens * p->topk, rows = masked ? p->experts * p->m : p->m;
+    const int64_t room = by_k ? p->m - p->m % p->row_align : p->m; /* whole units of K */
     int64_t next = 0;
 
     for (int64_t r = 0; r < rows; r++) {
@@ -54,7 +56,7 @@ void reference_moe_align(const hone_moe_align *p, const inputs *in, int32_t *gro
         place[i] = -1;
     }
     for (int32_t e = 0; e < p->experts; e++) {
-        const int64_t begin = first_row(p, e, next), end = masked ? begin + p->m : p->m;
+        const int64_t begin = first_row(p, e, next), end = masked ? begin + p->m : room;
         uint64_t ignored = 0;
         next = begin;
         for (int64_t i = 0; i < entries; i++) {
@@ -75,7 +77,9 @@ void reference_moe_align(const hone_moe_align *p, const inputs *in, int32_t *gro
         }
         const int64_t stop = next < end ? next : end, from = begin < end ? begin : end;
         counts[e] = (int32_t)(stop > from ? stop - from : 0);
-        if (!labels) {
+        if (by_k) {
+            groups[e] = (int32_t)(first_row(p, 0, counts[e]));
+        } else if (!labels) {
             groups[e] = masked ? counts[e] : (int32_t)(from + counts[e]);
         }
     }

@@ -73,7 +73,8 @@ hone_status routed_time_of(const manifest *m, const config *c, const hone_proble
         goto done;
     }
     if (!by_rows) {
-        status = status_set(error, HONE_UNSUPPORTED, NULL, 0, "only a moe_gemm has rows of experts");
+        status =
+            status_set(error, HONE_UNSUPPORTED, NULL, 0, "only a moe_gemm has rows of experts");
         goto done;
     }
     TRY(routing_check(how, problem, error));

@@ -12,7 +12,7 @@ typedef struct routed_time {
     perf_bound bound;
     int64_t rows, touched; /* rows with an expert, as far as there is room, and experts with rows */
     int64_t rows_made;     /* of the tiles that cover them */
-    roofline roof;         /* each touched expert's weights once, rows and D once, or the products */
+    roofline roof; /* each touched expert's weights once, rows and D once, or the products */
 } routed_time;
 
 /* Of a moe_gemm whose rows are grouped, not its k, and of a template with a cover; others are

@@ -4,7 +4,7 @@
  *
  * Nothing is compiled, every time is modelled. Tokens choose experts evenly, or by Zipf's law with
  * exponent 1. Evenly a figure is the analytical default's (runtime/default.h); by Zipf that of the
- * best of the CANDIDATES first of its ranking, as a sweep under that distribution would find it.
+ * best of the first of two rankings, as a sweep under that distribution would find it.
  * With --table it prints the whole table. */
 #include "bench/routed_time.h"
 #include "benchmarks/rows.h"
@@ -32,7 +32,10 @@ static const char *const devices[] = {"h20", "h200"};
 static const int64_t tokens_of_a_rank[] = {1, 8, 32, 128, 512, 4096};
 #define DECODE_MOST 128 /* tokens; from more on rows are contiguous */
 #define BAR         0.90
-#define CANDIDATES  256 /* of a ranking, looked at under another distribution */
+/* Choices of a ranking that are looked at under another distribution, and as many of the ranking
+ * for so many times the tokens. */
+#define CANDIDATES 256
+#define BUSIER     4
 
 enum { EVENLY, ZIPF, SPREADS }; /* how tokens choose */
 static const char *const spreads[SPREADS] = {"balanced", "zipf"};
@@ -49,8 +52,8 @@ typedef struct least {
 typedef struct summary {
     least decode[SPREADS][ELEMENTS]; /* share of the bound */
     least prefill[ELEMENTS];         /* of the dense product's speed, evenly */
-    double lost;                     /* the default's time under ZIPF over the best one's, at most */
-    double wasted[SPREADS];          /* logarithm of rows made over rows asked for, summed */
+    double lost;            /* the default's time under ZIPF over the best one's, at most */
+    double wasted[SPREADS]; /* logarithm of rows made over rows asked for, summed */
     size_t len;
 } summary;
 
@@ -112,8 +115,8 @@ typedef struct product {
 } product;
 
 /* A product of `model` as the op's text, and the dense one of as many rows. */
-static void describe(size_t i, const llm *model, const product *what, int64_t tokens,
-                     char moe[512], char dense[512])
+static void describe(size_t i, const llm *model, const product *what, int64_t tokens, char moe[512],
+                     char dense[512])
 {
     const bool decode = tokens <= DECODE_MOST;
     char out[128] = "", rows[32] = "";
@@ -123,7 +126,8 @@ static void describe(size_t i, const llm *model, const product *what, int64_t to
                  cases[i].group, cases[i].out_scale);
     }
     if (decode) { /* masked: room for all tokens of all ranks, each once */
-        snprintf(rows, sizeof rows, "m=%lld,", (long long)((tokens * cases[i].ep + 127) / 128 * 128));
+        snprintf(rows, sizeof rows, "m=%lld,",
+                 (long long)((tokens * cases[i].ep + 127) / 128 * 128));
     }
     snprintf(moe, 512,
              "moe_gemm:%sn=%lld,k=%lld,experts=%lld,tokens=%lld,topk=%lld,recipe=%s,"
@@ -148,14 +152,17 @@ static void keep_least(least *l, double share, size_t i, const product *what, in
 static void look_at(const templates *t, const gpu *g, size_t i, const llm *model,
                     const product *what, int64_t tokens, bool table, summary *s)
 {
-    static default_choice choices[CANDIDATES];
+    static default_choice choices[2 * CANDIDATES];
     default_choice dense;
     char text[512], dense_text[512];
-    hone_problem p, one;
+    hone_problem p, one, busier;
 
     describe(i, model, what, tokens, text, dense_text);
     rank(t, g, dense_text, &one, &dense, 1);
-    const size_t len = rank(t, g, text, &p, choices, CANDIDATES);
+    size_t len = rank(t, g, text, &p, choices, CANDIDATES);
+    /* Where one expert has more than its share, what is good for busier ones may be better. */
+    describe(i, model, what, BUSIER * tokens, text, dense_text);
+    len += rank(t, g, text, &busier, choices + len, CANDIDATES);
     const int e = one.as.fp8_gemm.recipe.b.element == HONE_DTYPE_E2M1 ? E2M1 : E4M3;
     for (int spread = EVENLY; spread < SPREADS; spread++) {
         double lost = 0;

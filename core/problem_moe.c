@@ -110,9 +110,6 @@ hone_status problem_check_moe_align(const hone_moe_align *p, hone_error *error)
     hone_status status = HONE_OK;
     const bool masked = p->group_layout == HONE_GROUPS_MASKED;
 
-    if (p->group_layout == HONE_GROUPS_K) {
-        return refuse(error, "group_layout", "rows are contiguous, masked or psum");
-    }
     if (p->ids == HONE_INDEX_I64 ? p->align < 8 : p->align < 4) {
         return refuse(error, "align", "operands lie at multiples of their elements at least");
     }

@@ -16,7 +16,7 @@ typedef enum hone_index {
     HONE_INDEX_I64 = 2,
 } hone_index;
 
-/* Where the rows of a grouped product lie (kernels.md 2.1 to 2.3), from topk_ids [tokens, topk] of
+/* Where the rows of a grouped product lie (kernels.md 2.1 to 2.4), from topk_ids [tokens, topk] of
  * `ids`: each entry is an expert from 0 to experts - 1, or -1 for none (of another rank). Any other
  * value is taken for -1 and counted in `dropped`. Rows of an expert are its entries in ascending
  * order t * topk + j; a layout's m rows may be too few, then the last entries of an expert get none
@@ -27,6 +27,9 @@ typedef enum hone_index {
  *   masked      m rows of each expert, its own first. groups [experts]: how many those are
  *   psum        rows as in contiguous; groups [experts]: the row behind an expert's last, not
  *               aligned: g begins at round_up(groups[g - 1], row_align), the first at 0, at most m
+ *   grouped_k   rows as in contiguous, as the columns of a weight gradient's operands: groups
+ *               [experts] are an expert's rows with their padding, multiples of row_align, which the
+ *               product's gran_k divides; m's last row_align rows are nobody's if they are not whole
  *   source [rows]          the entry that a row holds, -1 for padding; masked: row r of expert e at
  *                          e * m + r
  *   place [tokens * topk]  the other way: an entry's row, or -1
@@ -40,7 +43,7 @@ typedef struct hone_moe_align {
     int64_t m;
     int32_t experts;      /* 1 to 512: of this rank */
     int32_t topk;         /* 1 to 512 */
-    int32_t group_layout; /* hone_group_layout: contiguous, masked or psum */
+    int32_t group_layout; /* hone_group_layout */
     int32_t row_align;
     int32_t ids;   /* hone_index of topk_ids */
     int32_t align; /* bytes that every operand's base is a multiple of; at least an element's */

@@ -8,7 +8,7 @@
 #include "device/vector.cuh"
 #include "device/warp.cuh"
 
-enum GroupLayout : int { CONTIGUOUS = 1, GROUPS_MASKED = 2, PSUM = 3 };
+enum GroupLayout : int { CONTIGUOUS = 1, GROUPS_MASKED = 2, PSUM = 3, GROUPED_K = 4 };
 
 struct Config {
     int layout;  // GroupLayout
@@ -141,6 +141,12 @@ template <Config C> __device__ __forceinline__ void total(Sort<C> &s)
     }
 }
 
+// Rows that entries may have: of K only whole units.
+template <Config C> __device__ __forceinline__ u32 room(u32 m)
+{
+    return C.layout == GROUPED_K ? m / C.unit * C.unit : m;
+}
+
 // Cuts rows at m; the first CTA writes what there is of each expert. Entries without a row.
 template <Config C>
 __device__ __forceinline__ u32 cut(Sort<C> &s, i32 *groups, i32 *counts, u32 m)
@@ -173,6 +179,8 @@ __device__ __forceinline__ u32 cut(Sort<C> &s, i32 *groups, i32 *counts, u32 m)
                     groups[expert] = i32(held);
                 } else if constexpr (C.layout == PSUM) {
                     groups[expert] = i32(first + held);
+                } else if constexpr (C.layout == GROUPED_K) {
+                    groups[expert] = i32(padded<C>(held));
                 }
             }
         }
@@ -273,7 +281,7 @@ __global__ void __launch_bounds__(C.threads)
     __syncthreads();
     total<C>(s);
     __syncthreads();
-    lost += cut<C>(s, groups, counts, u32(m));
+    lost += cut<C>(s, groups, counts, room<C>(u32(m)));
     __syncthreads();
 #pragma unroll
     for (int i = 0; i < C.items; i++) {

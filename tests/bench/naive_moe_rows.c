@@ -43,7 +43,7 @@ static void place_experts(const hone_moe_align *p, const inputs *in, naive_fault
             len[e]++;
         }
     }
-    c->m = p->m;
+    c->m = p->group_layout == HONE_GROUPS_K ? p->m / p->row_align * p->row_align : p->m;
     c->masked = p->group_layout == HONE_GROUPS_MASKED;
     for (int32_t e = 0; e < p->experts; e++) {
         c->begin[e] = c->next[e] = c->masked ? e * p->m : at;
@@ -125,6 +125,8 @@ void naive_moe_align(const hone_moe_align *p, const inputs *in, naive_fault faul
             groups[e] = counts[e];
         } else if (p->group_layout == HONE_GROUPS_PSUM) {
             groups[e] = (int32_t)begin + counts[e];
+        } else if (p->group_layout == HONE_GROUPS_K) {
+            groups[e] = (int32_t)((counts[e] + p->row_align - 1) / p->row_align * p->row_align);
         }
     }
 }

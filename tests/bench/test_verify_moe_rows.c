@@ -19,6 +19,9 @@
 #define TIGHT_EACH "moe_align:tokens=37,m=5,experts=9,topk=4,group_layout=masked"
 #define TIGHT_ENDS "moe_align:tokens=37,m=70,experts=9,topk=4,group_layout=psum,row_align=16"
 
+/* K of 64 rows: of 70 no more are whole units */
+#define TIGHT_K "moe_align:tokens=37,m=70,experts=9,topk=4,group_layout=grouped_k,row_align=16"
+
 #define SUMS     "moe_combine:tokens=13,n=40,topk=6"
 #define SUMS_F32 "moe_combine:tokens=9,n=33,topk=3,m=20,in=f32,out=f32,accumulate=1"
 #define SUMS_ADD "moe_combine:tokens=70,n=24,topk=8,accumulate=1"
@@ -42,6 +45,7 @@ static const verify_case cases[] = {
     EVERY(TIGHT),
     EVERY(TIGHT_EACH),
     EVERY(TIGHT_ENDS),
+    EVERY(TIGHT_K),
     EVERY(SUMS),
     EVERY(SUMS_F32),
     EVERY(SUMS_ADD),
@@ -114,6 +118,7 @@ static const struct {
      {4, 0, 5, -1, 8, 6},
      16},
     {"psum", {1, 7, 8, 9}, {LABELLED}, {4, 0, 5, -1, 8, 6}, 4},
+    {"grouped_k", {4, 4, 0, 4}, {LABELLED}, {4, 0, 5, -1, 8, 6}, 4},
     {"masked",
      {1, 3, 0, 1},
      {1, -1, -1, -1, 0, 2, 5, -1, -1, -1, -1, -1, 4, -1, -1, -1},

@@ -57,8 +57,6 @@ static const parsed_wrong wrong[] = {
     {"moe_align:tokens=1,experts=0,topk=2,group_layout=psum", HONE_BAD_PROBLEM, "experts=0"},
     {"moe_align:tokens=1,experts=513,topk=2,group_layout=psum", HONE_BAD_PROBLEM, "experts=513"},
     {"moe_align:tokens=1,experts=4,topk=0,group_layout=psum", HONE_BAD_PROBLEM, "topk=0"},
-    {"moe_align:tokens=1,experts=4,topk=2,group_layout=grouped_k", HONE_BAD_PROBLEM,
-     "contiguous, masked or psum"},
     {"moe_align:tokens=1,experts=4,topk=2,group_layout=psum,row_align=0", HONE_BAD_PROBLEM,
      "row_align=0"},
     {"moe_align:tokens=1,experts=4,topk=2,group_layout=psum,ids=i32,align=2", HONE_BAD_PROBLEM,

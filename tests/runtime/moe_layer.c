@@ -37,7 +37,8 @@ void route(const model *m, int routing, int64_t tokens, int32_t *ids, float *wei
     }
     for (int64_t i = 0; i < tokens * m->topk; i++) {
         const bool first = i % m->topk == 0;
-        ids[i] = routing == ONE_HAS_ALL     ? (first ? 1 : -1)
+        ids[i] = routing == NOBODY          ? -1
+                 : routing == ONE_HAS_ALL   ? (first ? 1 : -1)
                  : routing == ONLY_THE_LAST ? (first ? (int32_t)local - 1 : -1)
                  : ids[i] < local           ? ids[i]
                                             : -1;

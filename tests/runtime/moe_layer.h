@@ -16,7 +16,7 @@ typedef struct model {
 } model;
 
 /* How the tokens' entries fall on this rank's experts. */
-enum { DRAWN, ONE_HAS_ALL, ONLY_THE_LAST };
+enum { DRAWN, ONE_HAS_ALL, ONLY_THE_LAST, NOBODY };
 
 /* The experts' matrices [n, k] with scales in row layout. */
 typedef struct weights {
@@ -29,7 +29,7 @@ typedef struct weights {
 int64_t local_experts(const model *m);
 
 /* topk_ids of the rank whose experts are the model's first: each token's are distinct, others'
- * are -1. The first token has one here. */
+ * are -1. The first token has one here, but where nobody has. */
 void route(const model *m, int routing, int64_t tokens, int32_t *ids, float *weight);
 
 /* NaN where an expert is not used. The caller frees codes and scale. */

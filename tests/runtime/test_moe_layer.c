@@ -15,6 +15,7 @@
 #include "tests/support/suite.h"
 
 #include <check.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,6 +38,9 @@ static const struct {
     {0, ONE_HAS_ALL, 8, "psum", true},    {0, ONLY_THE_LAST, 8, "contiguous", false},
     {1, DRAWN, 1, "masked", true},        {1, DRAWN, 64, "psum", false},
     {1, ONE_HAS_ALL, 8, "masked", false}, {1, ONLY_THE_LAST, 8, "contiguous", true},
+    {0, DRAWN, 8, "psum", false},         {1, DRAWN, 8, "contiguous", true},
+    {0, NOBODY, 8, "contiguous", false},  {1, NOBODY, 8, "psum", true},
+    {0, NOBODY, 0, "masked", true},
 };
 
 static char folder[FOLDER_BYTES], store_file[1024], cache_path[1024];
@@ -53,8 +57,9 @@ static buffer room(uint64_t bytes)
 {
     buffer b = {.bytes = bytes};
 
-    ck_assert_int_eq(rt->device->driver->cuMemAlloc(&b.at, bytes), CUDA_SUCCESS);
-    ck_assert_int_eq(rt->device->driver->cuMemsetD8(b.at, 0xff, bytes), CUDA_SUCCESS);
+    ck_assert_int_eq(rt->device->driver->cuMemAlloc(&b.at, bytes > 0 ? bytes : 1), CUDA_SUCCESS);
+    ck_assert_int_eq(rt->device->driver->cuMemsetD8(b.at, 0xff, bytes > 0 ? bytes : 1),
+                     CUDA_SUCCESS);
     return b;
 }
 
@@ -68,7 +73,7 @@ static buffer put(const void *bytes, uint64_t len)
 
 static void *fetch(buffer b)
 {
-    void *host = malloc(b.bytes);
+    void *host = malloc(b.bytes + 1);
 
     ck_assert_ptr_nonnull(host);
     ck_assert_int_eq(rt->device->driver->cuMemcpyDtoH(host, b.at, b.bytes), CUDA_SUCCESS);
@@ -99,7 +104,7 @@ static void run(const char *text, buffer *b)
     ck_assert_int_eq(hone_operands(&problem, o, &len, &e), HONE_OK);
     for (size_t i = 0; i < len; i++) {
         if (b[i].at == 0) {
-            b[i] = room(o[i].bytes > 0 ? o[i].bytes : 1);
+            b[i] = room(o[i].bytes);
         }
         args[i] = (hone_arg){b[i].at, b[i].bytes, 0};
     }
@@ -187,6 +192,14 @@ static float *layer_run(const model *m, const char *layout, const weights *w13, 
 #define WITH_CODES    7e-3
 #define WITHOUT_CODES 0.06
 
+/* Without a row every token's sum is 0. */
+static void check_zeros(const float *y, int64_t len)
+{
+    for (int64_t i = 0; i < len; i++) {
+        ck_assert_double_eq((double)y[i], 0);
+    }
+}
+
 START_TEST(a_rank_s_experts_sum_to_what_float64_says)
 {
     if (!cases[_i].always && getenv("HONE_MOE_EP") == NULL) {
@@ -194,9 +207,9 @@ START_TEST(a_rank_s_experts_sum_to_what_float64_says)
     }
     const model *m = &models[cases[_i].model];
     const int64_t tokens = cases[_i].tokens, experts = local_experts(m);
-    int32_t *ids = calloc((size_t)(tokens * m->topk), sizeof *ids);
-    float *weight = calloc((size_t)(tokens * m->topk), sizeof *weight);
-    uint16_t *x = malloc((size_t)(tokens * m->hidden) * 2);
+    int32_t *ids = calloc((size_t)(tokens * m->topk) + 1, sizeof *ids);
+    float *weight = calloc((size_t)(tokens * m->topk) + 1, sizeof *weight);
+    uint16_t *x = malloc((size_t)(tokens * m->hidden) * 2 + 1);
     bool used[512] = {false};
     uint64_t seed = 31;
 
@@ -215,7 +228,10 @@ START_TEST(a_rank_s_experts_sum_to_what_float64_says)
     weights w2 = weights_make(m, m->hidden, m->inter, used, 8);
     float *y = layer_run(m, cases[_i].layout, &w13, &w2, ids, weight, x, tokens);
 
-    for (int quantised = 0; quantised < 2; quantised++) {
+    if (cases[_i].routing == NOBODY) {
+        check_zeros(y, tokens * m->hidden);
+    }
+    for (int quantised = 0; quantised < 2 && cases[_i].routing != NOBODY; quantised++) {
         double *exact = layer_reference(m, &w13, &w2, ids, weight, x, tokens, quantised == 1);
         const double off = relative_error(y, exact, tokens * m->hidden);
         ck_assert_msg(off <= (quantised == 1 ? WITH_CODES : WITHOUT_CODES),
@@ -231,6 +247,136 @@ START_TEST(a_rank_s_experts_sum_to_what_float64_says)
     free(x);
     free(weight);
     free(ids);
+}
+END_TEST
+
+/* ---- A weight gradient -------------------------------------------------------------------------
+ */
+
+enum { G_TOKENS = 60, G_TOPK = 3, G_EXPERTS = 5, G_ROWS = 40, G_COLUMNS = 24, G_GRAN = 32 };
+
+/* An operand of the product: codes, expert after expert, scales [rows, groups of all experts], and
+ * what they stand for, [rows, k]. */
+typedef struct operand {
+    int64_t rows, k;
+    uint8_t *codes;
+    float *scale;
+    double *exact;
+} operand;
+
+/* The columns of one expert: tokens' numbers by `source`, quantised by G_GRAN of them. `plain`
+ * [tokens, rows] is the layer's. */
+static void pack_expert(const operand *o, const float *plain, const int32_t *source, int64_t first,
+                        int64_t len)
+{
+    for (int64_t r = 0; r < o->rows; r++) {
+        for (int64_t c = 0; c < len; c += G_GRAN) {
+            float group[G_GRAN];
+            uint8_t *to = o->codes + first * o->rows + r * len + c;
+            for (int64_t i = 0; i < G_GRAN; i++) {
+                const int32_t entry = source[first + c + i];
+                group[i] = entry < 0 ? 0.0f : plain[entry / G_TOPK * o->rows + r];
+            }
+            const float s =
+                numfmt_quantise(group, G_GRAN, HONE_RULE_RAW_AMAX, HONE_DTYPE_E4M3, to, NULL);
+            o->scale[r * (o->k / G_GRAN) + (first + c) / G_GRAN] = s;
+            for (int64_t i = 0; i < G_GRAN; i++) {
+                o->exact[r * o->k + first + c + i] = (double)s * (double)numfmt_e4m3_decode(to[i]);
+            }
+        }
+    }
+}
+
+/* NaN behind the last expert's columns. */
+static operand operand_make(int64_t rows, int64_t k, const int32_t *groups, const int32_t *source,
+                            uint64_t seed)
+{
+    const size_t codes = (size_t)(rows * k), scales = (size_t)(rows * (k / G_GRAN)) * 4;
+    operand o = {rows, k, malloc(codes), malloc(scales), calloc(codes, sizeof(double))};
+    float plain[G_TOKENS * G_ROWS];
+    int64_t first = 0;
+
+    ck_assert(o.codes != NULL && o.scale != NULL && o.exact != NULL && rows <= G_ROWS);
+    memset(o.codes, 0xff, codes);
+    memset(o.scale, 0xff, scales);
+    for (int64_t i = 0; i < G_TOKENS * rows; i++) {
+        plain[i] = (float)(random_unit(&seed) - 0.5);
+    }
+    for (int64_t x = 0; x < G_EXPERTS; first += groups[x], x++) {
+        pack_expert(&o, plain, source, first, groups[x]);
+    }
+    ck_assert_int_lt(first, k);
+    return o;
+}
+
+static void operand_free(operand *o)
+{
+    free(o->codes);
+    free(o->scale);
+    free(o->exact);
+}
+
+static void check_gradient(const float *d, const operand *a, const operand *b,
+                           const int32_t *groups)
+{
+    int64_t first = 0;
+
+    for (int64_t x = 0; x < G_EXPERTS; first += groups[x], x++) {
+        for (int64_t i = 0; i < G_ROWS * G_COLUMNS; i++) {
+            double sum = 0, size = 0;
+            for (int64_t c = first; c < first + groups[x]; c++) {
+                const double one =
+                    a->exact[i / G_COLUMNS * a->k + c] * b->exact[i % G_COLUMNS * b->k + c];
+                sum += one;
+                size += fabs(one);
+            }
+            ck_assert_double_le(fabs((double)d[x * G_ROWS * G_COLUMNS + i] - sum), 5e-3 * size);
+        }
+    }
+}
+
+/* From a router's choice to D of every expert, one of which no token has chosen. */
+START_TEST(a_weight_gradient_takes_a_routers_choice)
+{
+    int32_t ids[G_TOKENS * G_TOPK];
+    const uint64_t zero = 0;
+    uint64_t seed = 77;
+    char text[256];
+
+    for (int64_t i = 0; i < G_TOKENS * G_TOPK; i++) { /* nobody chooses expert 2 */
+        const int32_t id = (int32_t)random_below(&seed, G_EXPERTS + 1) - 1;
+        ids[i] = id == 2 ? -1 : id;
+    }
+    buffer align[6] = {put(ids, sizeof ids), {0}, {0}, {0}, {0}, put(&zero, 8)};
+    snprintf(text, sizeof text,
+             "moe_align:tokens=%d,experts=%d,topk=%d,group_layout=grouped_k,row_align=%d", G_TOKENS,
+             G_EXPERTS, G_TOPK, G_GRAN);
+    const int64_t k = store_fixture_problem(text).as.moe_align.m, scales = k / G_GRAN * 4;
+    run(text, align);
+    int32_t *groups = fetch(align[1]), *source = fetch(align[2]);
+    ck_assert_int_eq(groups[2], 0);
+    operand a = operand_make(G_ROWS, k, groups, source, 5),
+            b = operand_make(G_COLUMNS, k, groups, source, 6);
+    buffer gemm[6] = {put(a.codes, (uint64_t)(G_ROWS * k)),
+                      put(a.scale, (uint64_t)(G_ROWS * scales)),
+                      put(b.codes, (uint64_t)(G_COLUMNS * k)),
+                      put(b.scale, (uint64_t)(G_COLUMNS * scales)), align[1]};
+    snprintf(
+        text, sizeof text,
+        "moe_gemm:m=%d,n=%d,k=%lld,experts=%d,tokens=%d,topk=%d,group_layout=grouped_k,out=f32,"
+        "recipe=f32-1x32-1x32,a_scale_layout=row,b_scale_layout=row",
+        G_ROWS, G_COLUMNS, (long long)k, G_EXPERTS, G_TOKENS, G_TOPK);
+    run(text, gemm);
+    float *d = fetch(gemm[5]);
+    check_gradient(d, &a, &b, groups);
+    operand_free(&a);
+    operand_free(&b);
+    free(groups);
+    free(source);
+    free(d);
+    release(align, 6);
+    release(gemm, 4);
+    release(gemm + 5, 1);
 }
 END_TEST
 
@@ -259,5 +405,6 @@ int main(void)
 
     tcase_add_unchecked_fixture(tests, setup, teardown);
     tcase_add_loop_test(tests, a_rank_s_experts_sum_to_what_float64_says, 0, ARRAY_LEN(cases));
+    tcase_add_test(tests, a_weight_gradient_takes_a_routers_choice);
     return suite_run_here("runtime/moe_layer", tests);
 }

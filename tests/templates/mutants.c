@@ -50,6 +50,7 @@
 #define SORT_LABELS "moe_align:tokens=37,experts=9,topk=4,group_layout=contiguous,row_align=16"
 #define SORT_ENDS   "moe_align:tokens=37,experts=40,topk=4,group_layout=psum,row_align=16"
 #define SORT_WIDE   "moe_align:tokens=37,experts=9,topk=4,group_layout=masked,ids=i64"
+#define SORT_K      "moe_align:tokens=37,m=70,experts=9,topk=4,group_layout=grouped_k,row_align=16"
 #define SORT_TIGHT  "moe_align:tokens=37,m=5,experts=9,topk=4,group_layout=masked"
 #define SUM         "moe_combine/tokens"
 #define SUM_CU      "moe_combine/tokens.cu"
@@ -273,6 +274,8 @@ const mutant mutants[] = {
     {"a batch does not wait for the one before", SORT, SORT_CU,
      "        __syncwarp();\n    }\n    return", "    }\n    return", SORT_LABELS,
      "threads=128 items=4 least_ctas=1", "a count read too early"},
+    {"K ends within a unit", SORT, SORT_CU, "m / C.unit * C.unit : m", "m : m", SORT_K, SORT_TILE,
+     "a product would leave the rest out"},
     {"lost entries not counted", SORT, SORT_CU, "lost += all - held;", "", SORT_TIGHT, SORT_TILE,
      "silent"},
     {"products rounded before they are added", SUM, SUM_CU,

@@ -63,6 +63,7 @@ static const char *const problems[] = {
     "moe_align:tokens=70,experts=512,topk=6,group_layout=psum,row_align=24",
     "moe_align:tokens=37,m=70,experts=9,topk=4,group_layout=psum,ids=i64,align=8",
     "moe_align:tokens=129,experts=48,topk=6,group_layout=masked",
+    "moe_align:tokens=70,m=1000,experts=33,topk=4,group_layout=grouped_k,row_align=32",
     "moe_align:tokens=37,m=5,experts=9,topk=4,group_layout=masked,align=4",
     "moe_align:tokens=1,experts=1,topk=1,group_layout=contiguous",
     "moe_combine:tokens=13,n=40,topk=6",

@@ -28,6 +28,7 @@ static const struct {
      "threads=512 items=16 least_ctas=1"},
     {"experts=33,topk=3,group_layout=contiguous,row_align=1,ids=i64",
      "threads=128 items=4 least_ctas=16"},
+    {"experts=40,topk=6,group_layout=grouped_k,row_align=32", "threads=128 items=1 least_ctas=4"},
     {"experts=160,topk=8,group_layout=psum,row_align=64", "threads=1024 items=1 least_ctas=1"},
 };
 enum { FAMILIES = sizeof families / sizeof families[0], MOST_TOKENS = 80 };
