@@ -26,6 +26,8 @@ hone_test(bench corner LABELS unit release-only LINK hone_bench hone_core SOURCE
 foreach(part corners shapes schedules) # half an hour each
   hone_run(bench corner_${part} test_bench_corner LABELS slow TIMEOUT 14400 SET HONE_CORNER=4 HONE_CORNER_PART=${part})
 endforeach()
+hone_test(bench corner_moe LABELS unit release-only LINK hone_bench hone_core SOURCES bench/prove_fixture.c bench/corner.c TIMEOUT 900)
+hone_run(bench corner_moe_all test_bench_corner_moe LABELS slow TIMEOUT 7200 SET HONE_CORNER=3)
 hone_test(bench accuracy LABELS unit release-only LINK hone_bench hone_core SOURCES bench/prove_fixture.c bench/corner.c TIMEOUT 900)
 hone_test(bench prove_wgmma_fp4 LABELS unit release-only LINK hone_bench hone_core SOURCES bench/prove_fixture.c bench/corner.c TIMEOUT 900)
 # Groups of rows: on Hopper, and by mma.sync.
@@ -40,7 +42,7 @@ hone_test(bench prove_routed LABELS unit release-only LINK hone_bench hone_model
 foreach(suite prove_wgmma prove_wgmma_fp4 prove_block_scale prove_moe prove_moe_k prove_moe_sync prove_moe_scaled prove_mqa prove_mqa_wgmma)
   hone_run(bench ${suite}_all test_bench_${suite} LABELS slow TIMEOUT 3600 SET HONE_PROVE_ALL=1)
 endforeach()
-foreach(suite prove prove_threads prove_wgmma prove_wgmma_fp4 prove_moe prove_routed prove_moe_k prove_moe_sync prove_moe_scaled prove_mqa prove_mqa_wgmma prove_block_scale estimate kv_roof quant_roof corner accuracy)
+foreach(suite prove prove_threads prove_wgmma prove_wgmma_fp4 prove_moe prove_routed prove_moe_k prove_moe_sync prove_moe_scaled prove_mqa prove_mqa_wgmma prove_block_scale estimate kv_roof quant_roof corner corner_moe accuracy)
   add_dependencies(test_bench_${suite} hone_emu hone-worker)
 endforeach()
 add_dependencies(test_bench_sass hone-worker)
