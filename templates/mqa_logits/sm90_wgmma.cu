@@ -7,15 +7,17 @@
 // unit of them in one product. Only keys of a token's own range are stored, and with `clean` -inf
 // in the chunk's other columns. Domains and launch: sm90_wgmma.yaml.
 #include "mqa_logits/ranges.cuh"
-#include "sm90/scores.cuh"
+#include "sm90/nibble_scores.cuh"
 
 struct Config {
     int heads, dims;
+    bool e2m1; // q and k; else e4m3
     bool compressed, clean;
     bool out_f32;
     int tokens; // of a CTA
     int groups; // warpgroups that multiply
     int unit;   // query tokens of a product
+    int joint;  // of e2m1: steps of K that are multiplied and waited for together
     int chunk;  // keys of a CTA
     int stages;
     int residency; // CTAs of an SM that registers are kept for
@@ -26,17 +28,20 @@ template <Config C> struct Shape {
     static constexpr int kThreads = kMultiply + 32;
     static constexpr int kColumns = C.tokens * C.heads;              // heads of all tokens
     static constexpr int kPart = kColumns / ceil_div(kColumns, 256); // of one load
-    static constexpr int kKeyBytes = kKeys * C.dims, kQueryBytes = kColumns * C.dims;
+    static constexpr int kRow = C.e2m1 ? C.dims / 2 : C.dims;
+    static constexpr int kKeyBytes = kKeys * kRow, kQueryBytes = kColumns * C.dims;
 
     // Shared memory, from its beginning.
     static constexpr int kQueriesAt = C.stages * kKeyBytes;
     static constexpr int kScalesAt = ceil_div(kQueriesAt + kQueryBytes, 128) * 128;
     static constexpr int kWeightsAt = kScalesAt + C.stages * kKeys * 4;
-    static constexpr int kBoundsAt = kWeightsAt + kColumns * 4;
+    static constexpr int kQueryScalesAt = kWeightsAt + kColumns * 4;
+    static constexpr int kBoundsAt = kQueryScalesAt + (C.e2m1 ? kColumns * C.dims / 8 : 0);
     static constexpr int kBarriersAt = kBoundsAt + C.tokens * 8;
 
     static_assert(C.chunk % kKeys == 0, "chunk: whole tiles");
     static_assert(C.tokens % C.unit == 0 && C.unit * C.heads <= 256, "unit: parts of the tokens");
+    static_assert(C.dims / 32 % C.joint == 0, "joint: parts of K");
     static_assert(C.stages >= 2 && C.tokens <= kThreads, "stages: one is read while others come");
 };
 
@@ -68,29 +73,50 @@ template <Config C> struct Barriers {
     }
 };
 
-struct Maps {
+struct Sources {
     const TensorMap *q, *k, *scales, *weights;
+    const u8 *codes; // queries of e2m1
+    const u32 *query_scales;
 };
 
-// The queries, whose first head is `head`, and the tiles of keys [from, past), by one thread.
+// The queries, from head `head` on, `there` heads of which exist: the loading warp.
 template <Config C>
-__device__ __forceinline__ void load_all(u8 *shared, const Maps &maps, i32 head, i32 from, i32 past)
+__device__ __forceinline__ void load_queries(u8 *shared, const Sources &from, i32 head, i32 there)
 {
     using S = Shape<C>;
     const Barriers<C> barriers = {shared_address(shared)};
-    const u32 queries = barriers.queries();
-    Turn<C.stages> turn;
-    barrier_arrive_expect(queries, S::kQueryBytes + S::kColumns * 4);
-    for (i32 at = 0; at < S::kColumns; at += S::kPart) {
-        tensor_load(barriers.base + S::kQueriesAt + at * C.dims, maps.q, queries, 0, head + at, 0);
-        tensor_load(barriers.base + S::kWeightsAt + at * 4, maps.weights, queries, head + at, 0, 0);
+    const u32 to = barriers.base + S::kQueriesAt, queries = barriers.queries();
+    if constexpr (C.e2m1) {
+        expand_queries<C.dims>(to, from.codes + i64(head) * S::kRow, S::kColumns, there);
+        expand_query_scales<C.dims>(reinterpret_cast<float *>(shared + S::kQueryScalesAt),
+                                    from.query_scales + head, S::kColumns, there);
+        __syncwarp();
     }
-    for (i32 key = from; key < past; key += S::kKeys, turn.advance()) {
+    if (threadIdx.x % 32 == 0) {
+        barrier_arrive_expect(queries, (C.e2m1 ? 0 : S::kQueryBytes) + S::kColumns * 4);
+        for (i32 at = 0; at < S::kColumns; at += S::kPart) {
+            if constexpr (!C.e2m1) {
+                tensor_load(to + at * C.dims, from.q, queries, 0, head + at, 0);
+            }
+            tensor_load(barriers.base + S::kWeightsAt + at * 4, from.weights, queries, head + at, 0,
+                        0);
+        }
+    }
+}
+
+// The tiles of keys [first, past), by one thread.
+template <Config C>
+__device__ __forceinline__ void load_tiles(u8 *shared, const Sources &from, i32 first, i32 past)
+{
+    using S = Shape<C>;
+    const Barriers<C> barriers = {shared_address(shared)};
+    Turn<C.stages> turn;
+    for (i32 key = first; key < past; key += S::kKeys, turn.advance()) {
         const u32 full = barriers.full(turn.place);
         barrier_wait<false>(barriers.free(turn.place), turn.parity ^ 1);
         barrier_arrive_expect(full, S::kKeyBytes + S::kKeys * 4);
-        tensor_load(barriers.base + turn.place * S::kKeyBytes, maps.k, full, 0, key, 0);
-        tensor_load(barriers.base + S::kScalesAt + turn.place * (S::kKeys * 4), maps.scales, full,
+        tensor_load(barriers.base + turn.place * S::kKeyBytes, from.k, full, 0, key, 0);
+        tensor_load(barriers.base + S::kScalesAt + turn.place * (S::kKeys * 4), from.scales, full,
                     key, 0, 0);
     }
 }
@@ -104,19 +130,35 @@ __device__ __forceinline__ void score_tile(const u8 *shared, i32 stage, i32 firs
     using S = Shape<C>;
     const Barriers<C> barriers = {shared_address(shared)};
     const i32 own = i32(threadIdx.x) / 128 * 64, mine = own + score_key(), key = first + mine;
-    const u64 keys = wgmma_operand<C.dims>(barriers.base + stage * S::kKeyBytes + own * C.dims);
+    const u32 tile = barriers.base + stage * S::kKeyBytes;
+    const u64 keys = wgmma_operand<C.dims>(tile + own * S::kRow);
     const u64 queries = wgmma_operand<C.dims>(barriers.base + S::kQueriesAt);
-    const float *const weight =
-        reinterpret_cast<const float *>(shared + S::kWeightsAt) + threadIdx.x % 4 * 2;
+    const i32 column = i32(threadIdx.x % 4) * 2;
+    const float *const weight = reinterpret_cast<const float *>(shared + S::kWeightsAt) + column;
+    const float *const scales =
+        reinterpret_cast<const float *>(shared + S::kQueryScalesAt) + column;
     const Range *const bounds = reinterpret_cast<const Range *>(shared + S::kBoundsAt);
-    const float scale =
-        reinterpret_cast<const float *>(shared + S::kScalesAt)[stage * S::kKeys + mine];
+    const u8 *const of_keys = shared + S::kScalesAt + stage * (S::kKeys * 4);
+    NibbleRows<C.dims> rows;
+    float scale = kNibblesScale;
+    if constexpr (C.e2m1) {
+        rows.load(tile, reinterpret_cast<const u32 *>(of_keys), own);
+        warp_arrive(barriers.free(stage));
+    } else {
+        scale = reinterpret_cast<const float *>(of_keys)[mine];
+    }
 #pragma unroll 1
     for (int t = 0; t < C.tokens; t += C.unit) {
         ScorePart<C.heads, C.unit> part;
-        score_products<C.dims>(part, keys, queries + (t * C.heads * C.dims >> 4));
-        if (t + C.unit == C.tokens) {
-            warp_arrive(barriers.free(stage));
+        const u64 columns = queries + (t * C.heads * C.dims >> 4);
+        if constexpr (C.e2m1) {
+            nibble_products<C.dims, C.joint, S::kColumns>(part, rows, columns,
+                                                          scales + t * C.heads);
+        } else {
+            score_products<C.dims>(part, keys, columns);
+            if (t + C.unit == C.tokens) {
+                warp_arrive(barriers.free(stage));
+            }
         }
         score_unit<C.heads, C.unit>(part, weight + t * C.heads, [&](int of, float sum) {
             const Range r = bounds[t + of];
@@ -133,9 +175,10 @@ __global__ void __launch_bounds__(Shape<C>::kThreads, C.residency)
     mqa_logits_sm90_wgmma(const __grid_constant__ TensorMap q_map,
                           const __grid_constant__ TensorMap k_map,
                           const __grid_constant__ TensorMap scales_map,
-                          const __grid_constant__ TensorMap weights_map,
-                          const i32 *__restrict__ start, const i32 *__restrict__ end, void *to,
-                          i32 tokens, i32 keys, i32 width, i64 stride)
+                          const __grid_constant__ TensorMap weights_map, const u8 *__restrict__ q,
+                          const u32 *__restrict__ q_scale, const i32 *__restrict__ start,
+                          const i32 *__restrict__ end, void *to, i32 tokens, i32 keys, i32 width,
+                          i64 stride)
 {
     using S = Shape<C>;
     using Out = typename ElementOf<C.out_f32 ? F32 : BF16>::Type;
@@ -155,9 +198,13 @@ __global__ void __launch_bounds__(Shape<C>::kThreads, C.residency)
     const i32 from = max(all.from - chunk, 0) / S::kKeys * S::kKeys + chunk;
     const i32 past = min(all.to, chunk + C.chunk);
     if (__shfl_sync(0xffffffffu, i32(threadIdx.x) / 128, 0) == C.groups) {
-        if (threadIdx.x % 32 == 0 && from < past) {
-            load_all<C>(shared, {&q_map, &k_map, &scales_map, &weights_map}, first * C.heads, from,
-                        past);
+        if (from < past) {
+            const Sources sources = {&q_map, &k_map, &scales_map, &weights_map, q, q_scale};
+            load_queries<C>(shared, sources, first * C.heads,
+                            min(tokens - first, C.tokens) * C.heads);
+            if (threadIdx.x % 32 == 0) {
+                load_tiles<C>(shared, sources, from, past);
+            }
         }
         return;
     }

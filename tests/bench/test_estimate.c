@@ -100,6 +100,9 @@ static const struct {
     {"emu:h20", MQA_PAGED(16, 32768, 1) "heads=64," FP8_KEYS, PAGED_WGMMA, NULL},
     {"emu:h200", MQA_PAGED(64, 8192, 6) "heads=32," FP8_KEYS, PAGED_WGMMA, NULL},
     {"emu:h20", "mqa_logits:tokens=256,keys=8192,heads=64", MQA_WGMMA, NULL},
+    {"emu:h20", MQA_PAGED(16, 8192, 6) "heads=32,record=index_68-split-pow2_tiny", PAGED_WGMMA,
+     NULL},
+    {"emu:h200", "mqa_logits:tokens=128,keys=4096,heads=32,element=e2m1", MQA_WGMMA, NULL},
     {"emu:h200", "mqa_logits:tokens=512,keys=4096,heads=32,out=bf16", MQA_WGMMA, NULL},
     {"emu:rtx4090", MQA_PAGED(32, 4096, 2) "heads=32,page_size=32," FP8_KEYS, PAGED, NULL},
     /* Experts' rows, evenly: few and many of each, gates and ups with and without codes. */
