@@ -141,12 +141,6 @@ template <Config C> __device__ __forceinline__ void total(Sort<C> &s)
     }
 }
 
-// Rows that entries may have: of K only whole units.
-template <Config C> __device__ __forceinline__ u32 room(u32 m)
-{
-    return C.layout == GROUPED_K ? m / C.unit * C.unit : m;
-}
-
 // Cuts rows at m; the first CTA writes what there is of each expert. Entries without a row.
 template <Config C>
 __device__ __forceinline__ u32 cut(Sort<C> &s, i32 *groups, i32 *counts, u32 m)
@@ -175,12 +169,10 @@ __device__ __forceinline__ u32 cut(Sort<C> &s, i32 *groups, i32 *counts, u32 m)
             if (blockIdx.x == 0) {
                 lost += all - held;
                 counts[expert] = i32(held);
-                if constexpr (C.layout == GROUPS_MASKED) {
-                    groups[expert] = i32(held);
-                } else if constexpr (C.layout == PSUM) {
-                    groups[expert] = i32(first + held);
-                } else if constexpr (C.layout == GROUPED_K) {
-                    groups[expert] = i32(padded<C>(held));
+                if constexpr (C.layout != CONTIGUOUS) {
+                    groups[expert] = i32(C.layout == PSUM        ? first + held
+                                         : C.layout == GROUPED_K ? padded<C>(held)
+                                                                 : held);
                 }
             }
         }
@@ -281,7 +273,8 @@ __global__ void __launch_bounds__(C.threads)
     __syncthreads();
     total<C>(s);
     __syncthreads();
-    lost += cut<C>(s, groups, counts, room<C>(u32(m)));
+    const u32 room = C.layout == GROUPED_K ? u32(m) / C.unit * C.unit : u32(m); // whole units of K
+    lost += cut<C>(s, groups, counts, room);
     __syncthreads();
 #pragma unroll
     for (int i = 0; i < C.items; i++) {

@@ -19,6 +19,7 @@
 #define FP4         "fp8_gemm/sm90_wgmma_fp4"
 #define MOE         "moe_gemm/sm90_wgmma"
 #define MOE_SYNC    "moe_gemm/mma_sync"
+#define MOE_SCALED  "moe_gemm/sm120_block_scale"
 #define MQA         "mqa_logits/mma_sync"
 #define PAGED       "mqa_logits_paged/mma_sync"
 #define MQA_WGMMA   "mqa_logits/sm90_wgmma"
@@ -145,6 +146,18 @@ static const struct {
      "moe_gemm:n=2048,k=1024,experts=8,tokens=512,topk=4,group_layout=psum,recipe=f32-1x128-"
      "128x128",
      MOE_SYNC, NULL},
+    {"emu:rtx4090",
+     "moe_gemm:m=128,n=2048,k=1024,experts=16,tokens=64,topk=6,group_layout=masked,recipe=ue8m0-"
+     "1x32-32x32,activation=silu_mul_v4,out=e4m3,out_group=32",
+     MOE_SYNC, NULL},
+    {"emu:rtx5090",
+     "moe_gemm:n=2048,k=1024,experts=8,tokens=512,topk=4,group_layout=contiguous,recipe=ue8m0-1x32-"
+     "e2m1/1x32,activation=silu_mul_v4,out=e4m3,out_group=32",
+     MOE_SCALED, NULL},
+    {"emu:rtx4090",
+     "moe_gemm:m=512,n=512,k=2048,experts=4,tokens=8,group_layout=grouped_k,out=f32,recipe=f32-"
+     "1x32-1x32",
+     MOE_SYNC "_k", NULL},
     /* Groups of K, evenly. */
     {"emu:h20",
      "moe_gemm:m=512,n=512,k=2048,experts=4,tokens=8,group_layout=grouped_k,out=f32,recipe=f32-"

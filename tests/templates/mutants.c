@@ -274,7 +274,7 @@ const mutant mutants[] = {
     {"a batch does not wait for the one before", SORT, SORT_CU,
      "        __syncwarp();\n    }\n    return", "    }\n    return", SORT_LABELS,
      "threads=128 items=4 least_ctas=1", "a count read too early"},
-    {"K ends within a unit", SORT, SORT_CU, "m / C.unit * C.unit : m", "m : m", SORT_K, SORT_TILE,
+    {"K ends within a unit", SORT, SORT_CU, "u32(m) / C.unit * C.unit", "u32(m)", SORT_K, SORT_TILE,
      "a product would leave the rest out"},
     {"lost entries not counted", SORT, SORT_CU, "lost += all - held;", "", SORT_TIGHT, SORT_TILE,
      "silent"},
