@@ -273,8 +273,7 @@ __global__ void __launch_bounds__(C.threads)
     __syncthreads();
     total<C>(s);
     __syncthreads();
-    const u32 room = C.layout == GROUPED_K ? u32(m) / C.unit * C.unit : u32(m); // whole units of K
-    lost += cut<C>(s, groups, counts, room);
+    lost += cut<C>(s, groups, counts, C.layout == GROUPED_K ? u32(m) / C.unit * C.unit : u32(m));
     __syncthreads();
 #pragma unroll
     for (int i = 0; i < C.items; i++) {

@@ -41,6 +41,7 @@ static const struct {
     {RTX5090, SYNC, "masked,align=2" FP8_32, ANY},
     {HOPPER, WGMMA "_gated", "contiguous,activation=silu_mul,out=e4m3,out_group=128" FP8, GATES},
     {HOPPER, WGMMA, "psum,row_align=8" FP8_32, WIDE},
+    {HOPPER, WGMMA, "masked,m=8" FP8, WIDE}, /* fewer rows than a tile: cases.md 59 */
     {ADA, SYNC, "psum,row_align=1,align=2,out=f32,recipe=f32-1x128-1x128", ANY},
     {HOPPER, WGMMA, "contiguous,out=f32,recipe=ue8m0-1x32-1x32", WIDE},
     {RTX5090, SCALED, "psum,row_align=32" FP8_32, WIDE},
