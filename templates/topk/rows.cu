@@ -9,25 +9,13 @@
 #include "topk/rows_select.cuh"
 #include "topk/rows_write.cuh"
 
-// A bit where a score is large enough. Two instructions; the compiler makes three.
-__device__ __forceinline__ void mark(u32 &hits, float x, float least, u32 bit)
-{
-    asm("{\n"
-        ".reg .pred enough;\n"
-        "setp.ge.f32 enough, %1, %2;\n"
-        "@enough or.b32 %0, %0, %3;\n"
-        "}"
-        : "+r"(hits)
-        : "f"(x), "f"(least), "r"(bit));
-}
-
 // The part of a row that a CTA walks, and its list.
 template <Config C, bool Merges> struct Work {
     using R = Row<C, Merges>;
     static constexpr int kCluster = Merges ? 1 : C.cluster;
     static constexpr int kSampled = 2;                              // units of a thread
     static constexpr int kSample = C.threads * kSampled * R::kUnit; // candidates
-    static constexpr u32 kFew = 4;                                  // hits of a lane
+    static constexpr int kFew = 4;                                  // hits of a lane
     static_assert(C.threads % 32 == 0 && C.threads >= 128 && C.threads <= 1024, "threads: warps");
     static_assert(is_pow2(C.list) && C.list >= C.threads, "list: a power of two");
     static_assert(C.cluster == 1 || C.parts == 1, "parts: of rows that no cluster shares");
@@ -93,7 +81,7 @@ template <Config C, bool Merges> struct Work {
         const Walked walked = exact ? Walked{*this, first + thread, stop(), C.threads}
                                     : Walked{*this, sampled, sampled + kSampled * apart, apart};
 
-        return select<C>(s, exact ? k : want, exact ? C.list : want + want / 4, walked);
+        return select<C, false>(s, exact ? k : want, exact ? C.list : want + want / 4, walked);
     }
 
     // What reaches the bound, into the list: in any order, and as far as there is room. How many.
@@ -101,15 +89,25 @@ template <Config C, bool Merges> struct Work {
     __device__ __forceinline__ u32 collect(u64 bound, bool exact)
     {
         const i32 lane = i32(threadIdx.x % 32);
-        const float least = score_of_key(u32(bound >> 32));
+        const float least =
+            score_of_key(u32(bound >> 32)); // of a key that ends in zeros: above -inf
 
         if (threadIdx.x == 0) {
             s.count = 0;
         }
         __syncthreads();
+        i32 u = first + i32(threadIdx.x); // a warp's lanes go together
+        if constexpr (R::kPairs) {
+            const u32 twice = least_bf16(least) * 0x00010001u;
+            const i32 last = (R::kPairedAhead - 1) * C.threads + 31;
 #pragma unroll 1
-        for (i32 u = first + i32(threadIdx.x); u - lane < stop();
-             u += R::kAhead * C.threads) { // a warp's lanes go together
+            for (; !exact && row.whole(u - lane, u - lane + last, stop());
+                 u += R::kPairedAhead * C.threads) {
+                append_pairs(u, row.paired_hits(u, C.threads, twice));
+            }
+        }
+#pragma unroll 1
+        for (; u - lane < stop(); u += R::kAhead * C.threads) {
             float x[R::kBatch];
             u32 hits = 0;
             const u32 there = row.template read<R::kAhead>(u, C.threads, stop(), x);
@@ -126,54 +124,64 @@ template <Config C, bool Merges> struct Work {
                 }
                 hits &= there;
             }
-            if (__any_sync(0xffffffffu, hits != 0)) {
-                append(u, x, hits);
-            }
+            append(u, hits);
         }
         __syncthreads();
 #pragma unroll 1
         for (u32 i = threadIdx.x; s.count <= C.list && i < s.count; i += C.threads) {
-            const uint2 raw = reinterpret_cast<const uint2 *>(list)[i];
-            list[i] = candidate_of(order_key(__uint_as_float(raw.y)), i32(raw.x));
+            const i32 index = i32(reinterpret_cast<const u32 *>(list)[2 * i]);
+            list[i] = candidate_of(order_key(row.score_of(index)), index);
         }
         __syncthreads();
         return s.count;
     }
 
-    // A warp's hits of a batch, those of a lane side by side: scores and indices as they are. All
-    // or none of them: what there is no room for is counted alone.
-    __device__ __forceinline__ void append(i32 u, const float (&x)[R::kBatch], u32 hits)
+    // Room for a lane's hits: all or none of them, what there is no room for is counted alone.
+    __device__ __forceinline__ u32 *room(u32 &hits)
     {
-        const u32 own = u32(__popc(hits)), up_to = lanes_up_to(own);
-        uint2 *raw = reinterpret_cast<uint2 *>(list);
-        u32 at = 0;
+        const u32 own = u32(__popc(i32(hits)));
+        const u32 to = own > 0 ? atomicAdd(&s.count, own) : 0;
 
-        if (threadIdx.x % 32 == 31) {
-            at = atomicAdd(&s.count, up_to);
-            at = at + up_to <= C.list ? at : u32(C.list);
-        }
-        at = __shfl_sync(0xffffffffu, at, 31);
-        if (at == C.list) {
-            return;
-        }
-        raw += at + up_to - own;
-        if (!__any_sync(0xffffffffu, own > kFew)) { // read anew what is close at hand
+        hits = to + own <= C.list ? hits : 0;
+        return reinterpret_cast<u32 *>(list + to);
+    }
+
+    // A lane's hits of a batch, side by side: their indices.
+    __device__ __forceinline__ void append(i32 u, u32 hits)
+    {
+        const i32 base = row.index(u, 0);
+        u32 *to = room(hits);
+
+        if (!__any_sync(0xffffffffu, __popc(i32(hits)) > kFew)) {
 #pragma unroll 1
-            for (; hits != 0; hits &= hits - 1) {
-                const i32 i = __ffs(i32(hits)) - 1;
-                const i32 index = row.index(u + i / R::kUnit * C.threads, i % R::kUnit);
-                const float again = row.score_of(index);
-                *raw++ = make_uint2(u32(index), __float_as_uint(again));
+            for (; hits != 0; to += 2) {
+                const u32 i = take_highest(hits);
+                *to = u32(base) + i / R::kUnit * (R::kUnit * C.threads) + i % R::kUnit;
             }
+            __syncwarp(); // the next batch is read together
             return;
         }
 #pragma unroll
         for (int i = 0; i < R::kBatch; i++) {
             if ((hits & 1u << i) != 0) {
-                const i32 index = row.index(u + i / R::kUnit * C.threads, i % R::kUnit);
-                *raw++ = make_uint2(u32(index), __float_as_uint(x[i]));
+                *to = u32(base + i / R::kUnit * (R::kUnit * C.threads) + i % R::kUnit);
+                to += 2;
             }
         }
+    }
+
+    // The same of Row::paired_hits.
+    __device__ __forceinline__ void append_pairs(i32 u, u32 hits)
+    {
+        const i32 base = row.index(u, 0);
+        u32 *to = room(hits);
+
+#pragma unroll 1
+        for (; hits != 0; to += 2) {
+            const u32 i = take_highest(hits);
+            *to = u32(base) + i % 16 / 4 * (8 * C.threads) + i % 4 * 2 + i / 16;
+        }
+        __syncwarp(); // the next batch is read together
     }
 
     // Fills the list with the k best of the row and no more than it has room for. How many.
@@ -192,25 +200,30 @@ template <Config C, bool Merges> struct Work {
         return held;
     }
 
-    __device__ __forceinline__ void run(i32 *out)
+    // Where indices go, or what parts chose.
+    template <typename Out> __device__ __forceinline__ void run(Out *out)
     {
-        const bool by_index = C.sort == BY_INDEX || (C.parts > 1 && !Merges);
+        constexpr bool kPart = C.parts > 1 && !Merges;
+        const bool by_index = C.sort == BY_INDEX || kPart;
 
-        if (by_index && !Merges && C.drop == 0 && C.pick != LISTED_BLOCKS && row.len <= i32(k) &&
-            C.parts == 1) { // nothing to choose
+        if constexpr (!kPart && !Merges && C.drop == 0 && C.pick != LISTED_BLOCKS) {
+            if (by_index && row.len <= i32(k)) { // nothing to choose
 #pragma unroll 1
-            for (i32 i = threadIdx.x; i < i32(k) && (kCluster == 1 || cluster_rank() == 0);
-                 i += C.threads) {
-                out[i] = i < row.len ? row.written(i) : -1;
+                for (i32 i = threadIdx.x; i < i32(k) && (kCluster == 1 || cluster_rank() == 0);
+                     i += C.threads) {
+                    out[i] = i < row.len ? row.written(i) : -1;
+                }
+                return;
             }
-            return;
         }
         const u32 held = gather();
         u32 total = 0;
         ranks_before<C>(s, held, total);
-        const u64 from = total <= k ? 1 : select<C>(s, k, k, Listed{list, held});
-        const Chosen<C, Merges> chosen{row, s, list, work, out, k, first, units, from, held};
-        if (by_index) {
+        const u64 from = total <= k ? 1 : select<C, true>(s, k, k, Listed{list, held});
+        const Chosen<C, Merges, Out> chosen{row, s, list, work, out, k, first, units, from, held};
+        if constexpr (kPart) {
+            chosen.by_index();
+        } else if constexpr (C.sort == BY_INDEX) {
             chosen.by_index();
         } else {
             chosen.by_score();
@@ -219,8 +232,8 @@ template <Config C, bool Merges> struct Work {
 };
 
 // Part `slice` of `slices` of a row.
-template <Config C, bool Merges>
-__device__ __forceinline__ void choose(const Operands<C> &o, i32 *out, i64 at, i32 slice,
+template <Config C, bool Merges, typename Out>
+__device__ __forceinline__ void choose(const Operands<C> &o, Out *out, i64 at, i32 slice,
                                        i32 slices)
 {
     extern __shared__ __align__(16) u64 list[];
@@ -252,7 +265,7 @@ template <Config C>
 __global__ void __launch_bounds__(C.threads, 1024 / C.threads)
     topk_parts(const typename ScoreOf<C.in>::Type *__restrict__ scores,
                const i32 *__restrict__ start, const i32 *__restrict__ end,
-               const i32 *__restrict__ list, i32 *__restrict__ chosen, i64 width, i64 stride, i32 k)
+               const i32 *__restrict__ list, u64 *__restrict__ chosen, i64 width, i64 stride, i32 k)
 {
     const Operands<C> o{scores, start, end, list, nullptr, width, stride, k};
     const i64 row = blockIdx.x / C.parts;
@@ -264,7 +277,7 @@ template <Config C>
 __global__ void __launch_bounds__(C.threads, 1024 / C.threads)
     topk_merge(const typename ScoreOf<C.in>::Type *__restrict__ scores,
                const i32 *__restrict__ start, const i32 *__restrict__ end,
-               const i32 *__restrict__ list, const i32 *__restrict__ chosen,
+               const i32 *__restrict__ list, const u64 *__restrict__ chosen,
                i32 *__restrict__ index, i64 width, i64 stride, i32 k)
 {
     const Operands<C> o{scores, start, end, list, chosen, width, stride, k};

@@ -4,7 +4,7 @@
 // begins; blocks, and what parts chose, one by one.
 #pragma once
 #include "device/order_key.cuh"
-#include "device/vector.cuh"
+#include "topk/rows_bits.cuh"
 
 enum Span : int { WHOLE = 1, ENDS = 2, BOTH = 3, COMPRESSED = 4 };
 enum Pick : int { COLUMNS = 1, BLOCKED = 2, LISTED_BLOCKS = 3 };
@@ -65,7 +65,8 @@ template <typename T> struct Scores {
 // Scores, bounds and lists of all rows; `chosen`: what the parts of rows chose.
 template <Config C> struct Operands {
     const typename ScoreOf<C.in>::Type *scores;
-    const i32 *start, *end, *list, *chosen;
+    const i32 *start, *end, *list;
+    const u64 *chosen;
     i64 width, stride;
     i32 k;
 };
@@ -77,10 +78,18 @@ template <Config C, bool Merges> struct Row {
     static constexpr int kUnit = kWide ? 16 / int(sizeof(T)) : 1; // candidates
     static constexpr int kAhead = kUnit == 8 ? 2 : 4;             // units in flight
     static constexpr int kBatch = kUnit * kAhead;
+    static constexpr u32 kWholeUnit = (1u << kUnit) - 1;
+    // Pairs of scores compared as they lie, in which nothing but their value counts.
+#if __CUDA_ARCH__ >= 900
+    static constexpr bool kPairs = kUnit == 8 && C.pick == COLUMNS;
+#else
+    static constexpr bool kPairs = false;
+#endif
+    static constexpr int kPairedAhead = 4;
 
     const T *at;       // the first candidate's first score
     const i32 *list;   // of this row
-    const i32 *chosen; // of this row's parts, one behind the other
+    const u64 *chosen; // of this row's parts, one behind the other; 0: none
     i32 len, columns;  // candidates; of blocks, their columns
     i32 limit;         // positions of listed blocks
     i32 skew;          // scores from a multiple of 16 bytes to `at`
@@ -147,15 +156,33 @@ template <Config C, bool Merges> struct Row {
         return best;
     }
 
-    __device__ __forceinline__ float score_at(i32 candidate) const
-    {
-        return C.pick == BLOCKED ? block_score(candidate) : score(at[candidate]);
-    }
-
-    // The same of a candidate, which parts may have chosen.
     __device__ __forceinline__ float score_of(i32 candidate) const
     {
-        return score_at(Merges ? chosen[candidate] : candidate);
+        if constexpr (Merges) {
+            return score_of_key(u32(chosen[candidate] >> 32));
+        } else {
+            return C.pick == BLOCKED ? block_score(candidate) : score(at[candidate]);
+        }
+    }
+
+    // Whether units between these two are whole ones.
+    __device__ __forceinline__ bool whole(i32 first, i32 last, i32 stop) const
+    {
+        return first >= (skew > 0 ? 1 : 0) && last < min((len + skew) / kUnit, stop);
+    }
+
+    // Whole units unit + a * step: a bit for each score that is at least both of `least`, of bf16;
+    // bit 4 a + i stands for the unit's score 2 i, bit 16 + 4 a + i for the one behind it.
+    __device__ __forceinline__ u32 paired_hits(i32 unit, i32 step, u32 least) const
+    {
+        Pack<u32, 4> word[kPairedAhead];
+
+#pragma unroll
+        for (int a = 0; a < kPairedAhead; a++) {
+            word[a] =
+                pack_load<4, 16>(reinterpret_cast<const u32 *>(at + index(unit + a * step, 0)));
+        }
+        return pair_hits(word, least);
     }
 
     // One unit, where not all of a batch are whole.
@@ -169,14 +196,17 @@ template <Config C, bool Merges> struct Row {
             for (int j = 0; j < kUnit; j++) {
                 x[j] = in.at(j);
             }
-            return (1u << kUnit) - 1;
+            return kWholeUnit;
         }
 #pragma unroll
         for (int j = 0; j < kUnit; j++) { // somewhere within the row, so that nothing branches
             const i32 wanted = index(unit, j), c = min(max(wanted, 0), len - 1);
-            const i32 candidate = Merges ? chosen[c] : c;
-            there |= unit < stop && wanted == c && candidate >= 0 ? 1u << j : 0;
-            x[j] = score_at(max(candidate, 0));
+            bool held = unit < stop && wanted == c;
+            if constexpr (Merges) {
+                held = held && chosen[c] != 0;
+            }
+            there |= held ? 1u << j : 0;
+            x[j] = score_of(c);
         }
         return there;
     }
@@ -190,8 +220,7 @@ template <Config C, bool Merges> struct Row {
         u32 there = 0;
 
         if constexpr (kWide && Ahead > 1) {
-            const i32 low = skew > 0 ? 1 : 0, high = min((len + skew) / kUnit, stop);
-            if (unit >= low && unit + (Ahead - 1) * step < high) {
+            if (whole(unit, unit + (Ahead - 1) * step, stop)) {
 #pragma unroll
                 for (int a = 0; a < Ahead; a++) {
                     const Scores<T> in(at + index(unit + a * step, 0));
@@ -215,33 +244,45 @@ template <Config C, bool Merges> struct Row {
     __device__ __forceinline__ u32 kept(i32 unit, i32 step, const float (&x)[Ahead * kUnit],
                                         u32 there) const
     {
-        i32 first = 0, block[2];
-
 #pragma unroll
-        for (int i = 0; i < Ahead * kUnit; i++) {
-            const i32 c = index(unit + i / kUnit * step, i % kUnit);
-            if constexpr (C.pick == LISTED_BLOCKS) {
-                if (i % kUnit == 0) { // a unit lies in two blocks at most
-                    first = max(c, 0) / C.block;
-                    const i32 last = min(c + kUnit - 1, len - 1) / C.block;
-                    block[0] = list[min(first, last)];
-                    block[1] = list[last];
-                }
-                const i32 own = c / C.block == first ? block[0] : block[1];
-                const i64 position = i64(own) * C.block + c % C.block;
-                there &= own >= 0 && position < limit ? ~0u : ~(1u << i);
-            }
-            if constexpr (C.drop != 0) {
-                there &= x[i] > -__uint_as_float(kInfinity) ? ~0u : ~(1u << i);
-            }
+        for (int a = 0; C.pick == LISTED_BLOCKS && a < Ahead; a++) {
+            there &= visible(index(unit + a * step, 0)) << a * kUnit | ~(kWholeUnit << a * kUnit);
+        }
+#pragma unroll
+        for (int i = 0; C.drop != 0 && i < Ahead * kUnit; i++) {
+            there &= x[i] > -__uint_as_float(kInfinity) ? ~0u : ~(1u << i);
         }
         return there;
+    }
+
+    // Of listed blocks: a bit for each column from `c` on, of a unit, whose position is the row's.
+    // It lies in two blocks at most.
+    __device__ __forceinline__ u32 visible(i32 c) const
+    {
+        const i32 block = max(c, 0) / C.block, next = min((block + 1) * C.block - c, kUnit);
+        u32 seen = 0;
+
+        seen = visible_of(block, 0, next, c);
+        if (next < kUnit) {
+            seen |= visible_of(block + 1, next, kUnit, c);
+        }
+        return seen;
+    }
+
+    // Bits `from` to `to` - 1 of columns from `c` on, as far as this block's positions go.
+    __device__ __forceinline__ u32 visible_of(i32 block, i32 from, i32 to, i32 c) const
+    {
+        const i32 own = block * C.block < len ? list[block] : -1;
+        const i64 base = i64(own) * C.block + c - block * C.block; // the position of column c
+        const i32 most = i32(min(max(limit - base, i64(0)), i64(to)));
+
+        return own < 0 ? 0 : ((1u << most) - 1) & ~0u << from;
     }
 
     // What is written for a candidate.
     __device__ __forceinline__ i32 written(i32 candidate) const
     {
-        const i32 c = Merges ? chosen[candidate] : candidate;
+        const i32 c = Merges ? candidate_index(chosen[candidate]) : candidate;
 
         if constexpr (C.pick == LISTED_BLOCKS && (C.parts == 1 || Merges)) {
             return list[c / C.block] * C.block + c % C.block;

@@ -11,10 +11,11 @@ constexpr int kDigit = 11, kBins = 1 << kDigit;
 
 // What a CTA keeps beside its list of candidates.
 template <Config C> struct Shared {
-    u32 bins[kBins];
+    alignas(16) u32 bins[kBins];
     u32 sums[32];           // of warps
-    u32 bin, above, inside; // what a round found
+    u32 alike[4];           // bits that all candidates have, and those that any has
     u32 count, share;       // candidates in the list; what other CTAs of the cluster ask for
+    u32 bin, above, inside; // what a round found
 };
 
 template <Config C> __device__ __forceinline__ void sync_all()
@@ -88,16 +89,32 @@ template <Config C> __device__ __forceinline__ u32 ranks_before(Shared<C> &s, u3
 template <Config C> __device__ __forceinline__ u32 find_bin(Shared<C> &s, u32 want)
 {
     constexpr int kOwn = kBins / C.threads;
-    const u32 top = kBins - 1 - threadIdx.x * kOwn;
-    u32 own[kOwn], sum = 0, all = 0;
+    const u32 low = kBins - (threadIdx.x + 1) * kOwn, top = low + kOwn - 1;
+    u32 own[kOwn], sum = 0, all = 0; // from the highest on
 
+    if constexpr (C.cluster > 1) {
+#pragma unroll
+        for (int i = 0; i < kOwn; i++) {
+            own[i] = 0;
+        }
+#pragma unroll 1
+        for (u32 r = 0; r < C.cluster; r++) {
+            u32 others[kOwn];
+            cluster_words<kOwn>(others, s.bins + low, r);
+#pragma unroll
+            for (int i = 0; i < kOwn; i++) {
+                own[i] += others[kOwn - 1 - i];
+            }
+        }
+    } else {
+        const auto bins = pack_load<kOwn, 4 * kOwn>(s.bins + low);
+#pragma unroll
+        for (int i = 0; i < kOwn; i++) {
+            own[i] = bins.v[kOwn - 1 - i];
+        }
+    }
 #pragma unroll
     for (int i = 0; i < kOwn; i++) {
-        own[i] = C.cluster > 1 ? 0 : s.bins[top - i];
-#pragma unroll 1
-        for (u32 r = 0; C.cluster > 1 && r < C.cluster; r++) {
-            own[i] += cluster_word(&s.bins[top - i], r);
-        }
         sum += own[i];
     }
     u32 above = sum_before<C>(s, sum, all);
@@ -128,23 +145,84 @@ struct Count {
     }
 };
 
+// The bits that all of a set's candidates begin with, which no round need look at: a list has what
+// reaches a bound, much of which is alike. Sets prefix; how many bits follow.
+template <Config C, typename Set>
+__device__ __forceinline__ i32 common_prefix(Shared<C> &s, u64 &prefix, const Set &set)
+{
+    u64 all = ~0ull, any = 0;
+
+    if (threadIdx.x < 4) {
+        s.alike[threadIdx.x] = threadIdx.x < 2 ? ~0u : 0;
+    }
+    __syncthreads();
+    set.each([&](u64 c) {
+        all &= c;
+        any |= c;
+    });
+    const u32 both[4] = {
+        __reduce_and_sync(0xffffffffu, u32(all)), __reduce_and_sync(0xffffffffu, u32(all >> 32)),
+        __reduce_or_sync(0xffffffffu, u32(any)), __reduce_or_sync(0xffffffffu, u32(any >> 32))};
+    if (threadIdx.x % 32 == 0) {
+        atomicAnd(s.alike, both[0]);
+        atomicAnd(s.alike + 1, both[1]);
+        atomicOr(s.alike + 2, both[2]);
+        atomicOr(s.alike + 3, both[3]);
+    }
+    sync_all<C>();
+    u32 bits[4] = {s.alike[0], s.alike[1], s.alike[2], s.alike[3]};
+    if constexpr (C.cluster > 1) {
+#pragma unroll 1
+        for (u32 r = 0; r < C.cluster; r++) {
+            u32 others[4];
+            cluster_words<4>(others, s.alike, r);
+            bits[0] &= others[0];
+            bits[1] &= others[1];
+            bits[2] |= others[2];
+            bits[3] |= others[3];
+        }
+        cluster_sync(); // they have been read
+    }
+    const u64 differ = u64(bits[1] ^ bits[3]) << 32 | (bits[0] ^ bits[2]);
+    const i32 high = 64 - __clzll(i64(differ));
+    prefix = high < 64 ? (u64(bits[3]) << 32 | bits[2]) >> high : 0;
+    return high;
+}
+
+// The same in the first round of those that need not begin alike.
+struct CountFirst {
+    u32 *bins;
+
+    __device__ __forceinline__ void operator()(u64 c) const
+    {
+        if (c != 0) {
+            atomicAdd(bins + (u32(c >> 32) >> (32 - kDigit)), 1u);
+        }
+    }
+};
+
 // A bound that `want` or more candidates reach, but `most` at most; 1, which every candidate
 // reaches, where there are fewer than `want`. `set.each(take)` hands over all candidates of a
-// thread.
-template <Config C, typename Set>
+// thread. Alike: of a set with more than `want` of them, much of which begins alike.
+template <Config C, bool Alike, typename Set>
 __device__ __forceinline__ u64 select(Shared<C> &s, u32 want, u32 most, const Set &set)
 {
     u64 prefix = 0;
     i32 high = 64;
 
+    if constexpr (Alike) {
+        high = common_prefix<C>(s, prefix, set);
+    }
+
     for (;;) {
         const i32 low = max(high - kDigit, 0);
-#pragma unroll 1
-        for (u32 i = threadIdx.x; i < kBins; i += C.threads) {
-            s.bins[i] = 0;
-        }
+        pack_store<16>(s.bins + threadIdx.x * (kBins / C.threads), Pack<u32, kBins / C.threads>{});
         __syncthreads(); // the bins are clear
-        set.each(Count{s.bins, prefix, high, low});
+        if (!Alike && high == 64) {
+            set.each(CountFirst{s.bins});
+        } else {
+            set.each(Count{s.bins, prefix, high, low});
+        }
         sync_all<C>();
         if (find_bin<C>(s, want) < want) {
             return 1; // only in the first round

@@ -4,14 +4,14 @@
 #include "topk/rows_select.cuh"
 
 // The candidates of a list that reach a bound.
-template <Config C, bool Merges> struct Chosen {
+template <Config C, bool Merges, typename Out> struct Chosen {
     static constexpr int kCluster = Merges ? 1 : C.cluster;
 
     const Row<C, Merges> &row;
     Shared<C> &s;
     const u64 *list;
     u32 *work; // the bitmap, or what is sorted
-    i32 *out;  // of the row
+    Out *out;  // of the row
     u32 k;
     i32 first, units; // of the part
     u64 from;
@@ -50,20 +50,30 @@ template <Config C, bool Merges> struct Chosen {
             const u32 own_bits = u32(__popc(bits)), up_to = lanes_up_to(own_bits);
 #pragma unroll 1
             for (u32 to = at + up_to - own_bits; bits != 0; bits &= bits - 1, to++) {
-                out[to] = row.written(base + (w + lane) * 32 + __ffs(i32(bits)) - 1);
+                put(to, base + (w + lane) * 32 + __ffs(i32(bits)) - 1);
             }
             at += __shfl_sync(0xffffffffu, up_to, 31);
         }
         fill(total);
     }
 
-    // -1 behind the last one, by the first CTA.
+    // An index; a part's choice has its score beside it, so that who merges need not look.
+    __device__ __forceinline__ void put(u32 to, i32 candidate) const
+    {
+        if constexpr (sizeof(Out) == sizeof(u64)) {
+            out[to] = candidate_of(order_key(row.score_of(candidate)), candidate);
+        } else {
+            out[to] = row.written(candidate);
+        }
+    }
+
+    // -1 behind the last one, or no candidate, by the first CTA.
     __device__ __forceinline__ void fill(u32 total) const
     {
         if (kCluster == 1 || cluster_rank() == 0) {
 #pragma unroll 1
             for (u32 i = total + threadIdx.x; i < k; i += C.threads) {
-                out[i] = -1;
+                out[i] = sizeof(Out) == sizeof(u64) ? 0 : -1;
             }
         }
     }

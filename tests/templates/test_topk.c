@@ -175,11 +175,17 @@ END_TEST
 /* Faults that a whole launch must show. The ordinary run takes some of them. */
 #define TOPK        "topk/rows"
 #define TOPK_CU     "topk/rows.cu"
+#define TOPK_BITS   "topk/rows_bits.cuh"
 #define TOPK_READ   "topk/rows_read.cuh"
 #define TOPK_SELECT "topk/rows_select.cuh"
 #define TOPK_WRITE  "topk/rows_write.cuh"
 #define ORDER_CUH   "device/order_key.cuh"
 #define TOPK_TILE   "threads=256 list=2048 cluster=1 parts=1"
+#define TOPK_PAIR   "threads=256 list=2048 cluster=2 parts=1"
+#define TOPK_FOUR   "threads=256 list=2048 cluster=1 parts=4"
+#define TOPK_WIDE   "topk:rows=12,width=20000,k=400"
+#define TOPK_WIDER  "topk:rows=12,width=20000,k=45,sort=by_score"
+#define TOPK_BF16   "topk:rows=12,width=34001,k=400,in=bf16"
 #define TOPK_ENDS   "topk:rows=24,width=2100,k=40"
 #define TOPK_SCORE  "topk:rows=24,width=2100,k=45,sort=by_score"
 #define TOPK_BOTH   "topk:rows=24,width=1100,k=40,span=both,in=bf16"
@@ -213,8 +219,8 @@ static const mutant faults[] = {
     {"indices from the first column of all", TOPK, TOPK_READ,
      "(C.span == BOTH && C.pick != LISTED_BLOCKS ? first : 0)", "0", TOPK_BOTH, TOPK_TILE,
      "a range that begins elsewhere"},
-    {"the rest not written", TOPK, TOPK_WRITE, "out[i] = -1;", "", TOPK_SCORE, TOPK_TILE,
-     "indices of the step before"},
+    {"the rest not written", TOPK, TOPK_WRITE, "out[i] = sizeof(Out) == sizeof(u64) ? 0 : -1;", "",
+     TOPK_SCORE, TOPK_TILE, "indices of the step before"},
     {"a short row's rest not written", TOPK, TOPK_CU, "i < row.len ? row.written(i) : -1",
      "row.written(i)", TOPK_ENDS, TOPK_TILE, "positions that are not there"},
     {"warps before left out", TOPK, TOPK_SELECT, "return before + up_to - x;", "return up_to - x;",
@@ -226,8 +232,9 @@ static const mutant faults[] = {
     {"a histogram of all candidates", TOPK, TOPK_SELECT,
      "c != 0 && (high == 64 || c >> high == prefix)", "c != 0", TOPK_ENDS, TOPK_TILE,
      "those that were decided are counted again"},
-    {"bins not cleared", TOPK, TOPK_SELECT, "s.bins[i] = 0;", "s.bins[i] *= high == 64 ? 0 : 1;",
-     TOPK_ENDS, TOPK_TILE, "the round before is still in them"},
+    {"bins not cleared", TOPK, TOPK_SELECT, "        pack_store<16>(s.bins",
+     "        if (Alike || high == 64) pack_store<16>(s.bins", TOPK_LONG, TOPK_TILE,
+     "the round before is still in them"},
     {"a candidate without its neighbour's barrier", TOPK, TOPK_SELECT,
      "__syncthreads(); // the bins are clear", "", TOPK_ENDS, TOPK_TILE,
      "bins counted in before they are clear"},
@@ -239,16 +246,49 @@ static const mutant faults[] = {
      "true ? ~0u", TOPK_BLOCKS, TOPK_TILE, "-inf is chosen"},
     {"columns for positions", TOPK, TOPK_READ, "return list[c / C.block] * C.block + c % C.block;",
      "return c;", TOPK_LISTED, TOPK_TILE, "a list that is not looked at"},
-    {"positions past the row's end", TOPK, TOPK_READ, "own >= 0 && position < limit", "own >= 0",
-     TOPK_LISTED, TOPK_TILE, "keys that do not exist yet"},
-    {"no block taken for one", TOPK, TOPK_READ, "own >= 0 && position < limit", "position < limit",
-     TOPK_LISTED, TOPK_TILE, "-1 as a block"},
+    {"positions past the row's end", TOPK, TOPK_READ,
+     "i32(min(max(limit - base, i64(0)), i64(to)))", "to", TOPK_LISTED, TOPK_TILE,
+     "keys that do not exist yet"},
+    {"no block taken for one", TOPK, TOPK_READ, "return own < 0 ? 0 : ", "return ", TOPK_LISTED,
+     TOPK_TILE, "-1 as a block"},
     {"half a sort", TOPK, TOPK_WRITE, "run <= size; run *= 2", "run < size; run *= 2", TOPK_SCORE,
      TOPK_TILE, "two runs that were not merged"},
     {"a sort that does not wait", TOPK, TOPK_WRITE, "__syncthreads(); // each step has its pairs",
      "", TOPK_SCORE, TOPK_TILE, "a pair exchanged before its neighbours were"},
     {"what is sorted not filled up", TOPK, TOPK_WRITE, "chosen[i] = 0;", "chosen[i] = ~0ull;",
      TOPK_SCORE, TOPK_TILE, "the rest of a power of two comes first"},
+    {"a bit of the prefix too few", TOPK, TOPK_SELECT, "high = 64 - __clzll", "high = 63 - __clzll",
+     TOPK_LONG, TOPK_TILE, "those that differ in it are told to be alike"},
+    {"one score of a pair", TOPK, TOPK_BITS, "0x00010001u << i", "0x00000001u << i", TOPK_BF16,
+     TOPK_TILE, "every second column is lost"},
+    {"a pair's second in place of its first", TOPK, TOPK_CU, "i % 4 * 2 + i / 16", "i % 4 * 2",
+     TOPK_BF16, TOPK_TILE, "a column twice"},
+    {"a cluster's own bins alone", TOPK, TOPK_SELECT, "(others, s.bins + low, r)",
+     "(others, s.bins + low, cluster_rank())", TOPK_WIDE, TOPK_PAIR,
+     "each CTA has a bound of its own"},
+    {"bins of others read too late", TOPK, TOPK_SELECT,
+     "    sync_all<C>(); // the bins have been read, the bin is there", "    __syncthreads();",
+     TOPK_WIDE, TOPK_PAIR, "the next round has cleared them"},
+    {"a cluster's CTAs begin alike each on its own", TOPK, TOPK_SELECT, "bits[3] |= others[3];", "",
+     TOPK_WIDE, TOPK_PAIR, "prefixes that are not one"},
+    {"CTAs of a cluster over one another", TOPK, TOPK_SELECT, "before += r < rank ? other : 0;", "",
+     TOPK_WIDE, TOPK_PAIR, "each writes from the row's start"},
+    {"a cluster that parts early", TOPK, TOPK_CU,
+     "cluster_sync(); // nobody asks for this CTA's memory any more", "", TOPK_WIDER, TOPK_PAIR,
+     "memory of a CTA that has ended"},
+    {"what a cluster sorts kept at home", TOPK, TOPK_WRITE,
+     "cluster_put(chosen + at++, 0, list[i])", "chosen[at++] = list[i]", TOPK_WIDER, TOPK_PAIR,
+     "the first CTA sorts its own alone"},
+    {"a part's last units left out", TOPK, TOPK_CU, "each = (units + slices - 1) / slices",
+     "each = units / slices", TOPK_WIDE, TOPK_FOUR, "the row's last columns belong to nobody"},
+    {"parts that leave no score", TOPK, TOPK_WRITE,
+     "order_key(row.score_of(candidate)), candidate)", "1, candidate)", TOPK_WIDE, TOPK_FOUR,
+     "who merges looks for the best"},
+    {"what a part lacks taken for a candidate", TOPK, TOPK_READ, "held = held && chosen[c] != 0;",
+     "", TOPK_WIDE, TOPK_FOUR, "parts that have fewer than k"},
+    {"places in the list of parts for columns", TOPK, TOPK_READ,
+     "Merges ? candidate_index(chosen[candidate]) : candidate", "candidate", TOPK_WIDE, TOPK_FOUR,
+     "indices of another row of numbers"},
 };
 enum { FAULTS = sizeof faults / sizeof faults[0], FAULTS_STEP = 9 };
 
@@ -265,7 +305,9 @@ static bool passes(const mutant *m, const template_source *source, char reason[2
                   error.message);
     const proof_case one = {
         .m = owner, .source = source, .problem = &problem, .config = &c, .kind = INPUTS_SPECIALS};
-    return proof_passes(&shared, ada, &one, reason);
+    /* parts are for GPUs without clusters, and of short rows */
+    const device *d = strstr(m->config, "parts=1") != NULL ? hopper : ada;
+    return proof_passes(&shared, d, &one, reason);
 }
 
 /* Each stands in the template once, whether it is run or not. */
