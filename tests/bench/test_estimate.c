@@ -24,6 +24,7 @@
 #define PAGED       "mqa_logits_paged/mma_sync"
 #define MQA_WGMMA   "mqa_logits/sm90_wgmma"
 #define PAGED_WGMMA "mqa_logits_paged/sm90_wgmma"
+#define TOPK        "topk/rows"
 #define MQA_PAGED(batch, width, next_n)                                                            \
     "mqa_logits_paged:batch=" #batch ",width=" #width ",next_n=" #next_n ",pages=4097,"
 #define FP8_KEYS "record=index_132-split-raw_amax"
@@ -106,6 +107,10 @@ static const struct {
     {"emu:h200", "mqa_logits:tokens=128,keys=4096,heads=32,element=e2m1", MQA_WGMMA, NULL},
     {"emu:h200", "mqa_logits:tokens=512,keys=4096,heads=32,out=bf16", MQA_WGMMA, NULL},
     {"emu:rtx4090", MQA_PAGED(32, 4096, 2) "heads=32,page_size=32," FP8_KEYS, PAGED, NULL},
+    /* The best of rows: by a CTA each, by clusters, of pairs of bf16. */
+    {"emu:h20", "topk:rows=64,width=65536,k=512", TOPK, NULL},
+    {"emu:h20", "topk:rows=16,width=131072,k=2048", TOPK, NULL},
+    {"emu:h20", "topk:rows=128,width=65536,k=512,in=bf16", TOPK, NULL},
     /* Experts' rows, evenly: few and many of each, gates and ups with and without codes. */
     {"emu:h20",
      "moe_gemm:m=128,n=2048,k=1024,experts=16,tokens=8,topk=6,group_layout=masked,recipe=ue8m0-"

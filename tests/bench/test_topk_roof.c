@@ -9,14 +9,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* V3.2's and GLM-5's, V4.1's of a half of 128k, and its blocks (shapes.md 2.7). */
+/* V3.2's and GLM-5's, V4.1's of a half of 128k, and both of bf16 (shapes.md 2.7). */
 static const struct {
     const char *device, *problem;
 } rows[] = {
 #define EACH(device)                                                                               \
-    {device, "topk:rows=256,width=131072,k=2048"},                                                 \
+    {device, "topk:rows=256,width=131072,k=2048"}, {device, "topk:rows=256,width=65536,k=512"},    \
+        {device, "topk:rows=256,width=131072,k=2048,in=bf16"},                                     \
     {                                                                                              \
-        device, "topk:rows=256,width=65536,k=512"                                                  \
+        device, "topk:rows=256,width=65536,k=512,in=bf16"                                          \
     }
     EACH("emu:h20"),
     EACH("emu:h200"),
