@@ -78,34 +78,33 @@ MACHINE_WIDEST static void plan_shuffle(uint32_t mode, const uint32_t *b, const 
 #undef PLAN
 }
 
-/* False, and a fault, when a lane reads one that does not take part. */
-static bool shuffle_allowed(warp *w, const instruction *i, uint32_t mask, const shuffle_plan *p)
+/* Lanes that read one which does not take part. */
+static uint32_t reads_absent(uint32_t mask, const shuffle_plan *p)
 {
-    if (mask == MACHINE_ALL) {
-        return true;
+    uint32_t absent = 0;
+
+    for (EACH_LANE(lane, mask == MACHINE_ALL ? 0 : mask)) {
+        absent |= (~mask >> p->source[lane] & 1) << lane;
     }
-    for (EACH_LANE(lane, mask)) {
-        if ((mask >> p->source[lane] & 1) == 0) {
-            machine_fault(w, i, lane, 0, FAULT_UNINITIALISED,
-                          "shfl reads lane %u, which does not take part (%08x do)", p->source[lane],
-                          mask);
-            return false;
-        }
-    }
-    return true;
+    return absent;
 }
 
-static void shuffle_taint(warp *w, const instruction *i, uint32_t mask, const shuffle_plan *p)
+/* What comes from a lane that does not take part is nobody's value: kernels that add up half a warp
+ * get such ones in the lanes whose sums they never look at. The predicate says where it comes from,
+ * whatever it is. */
+static void shuffle_taint(warp *w, const instruction *i, uint32_t mask, const shuffle_plan *p,
+                          uint32_t absent)
 {
     const uint32_t *s = i->o + i->results;
-    uint32_t poison = *machine_poison(w, s[0]), moved = 0;
+    uint32_t poison = *machine_poison(w, s[0]), moved = absent;
+    uint32_t where = (*machine_poison(w, s[1]) | *machine_poison(w, s[2])) & mask;
 
     for (EACH_LANE(lane, mask)) {
         moved |= (poison >> p->source[lane] & 1) << lane;
     }
-    moved |= (*machine_poison(w, s[1]) | *machine_poison(w, s[2])) & mask;
-    for (uint32_t d = 0; d < i->results; d++) {
-        taint_set(w, i->o[d], moved, mask);
+    taint_set(w, i->o[0], moved | where, mask);
+    if (i->results == 2) {
+        taint_set(w, i->o[1], where, mask);
     }
 }
 
@@ -142,11 +141,10 @@ void exec_shuffle(warp *w, const instruction *i, uint32_t mask)
     shuffle_plan p;
 
     plan_shuffle(i->kind, machine_r32(w, s[1]), machine_r32(w, s[2]), &p);
-    if (!shuffle_allowed(w, i, mask, &p)) {
-        return;
-    }
+    uint32_t absent = reads_absent(mask, &p);
+    w->tainted |= absent != 0 && machine_checks(w, HONE_EMU_CHECK_UNINITIALISED);
     if (w->tainted) {
-        shuffle_taint(w, i, mask, &p);
+        shuffle_taint(w, i, mask, &p, absent);
     }
     move_lanes(d, machine_r32(w, s[0]), mask, &p);
     if (i->results == 2) {

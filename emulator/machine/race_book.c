@@ -92,16 +92,39 @@ static uint32_t close_set(race_book *b, run_state *run, uint32_t first)
     return b->sets_len++ | RACE_SET;
 }
 
-/* Whether the access stands for that earlier one: it is ordered behind it and of its class, atomic
- * or not, for whoever is ordered behind the new one is behind both. A strong load does not stand
- * for what writes: that may have to be fenced for engines. */
-static bool stands_for(const race_visit *v, uint32_t id)
+/* Whether the access stands for that earlier one: it is of its class, atomic or not, and is ordered
+ * behind it or sees what it wrote, for whoever is ordered behind the new one is behind both. A
+ * strong load does not stand for the `last` that writes: that may have to be fenced for engines. */
+static bool stands_for(const race_visit *v, uint32_t id, uint32_t last)
 {
-    const race_record *r = &v->book->records[id];
+    const race_record *r = &v->book->records[id], *own = &v->book->records[v->record];
     const run_state *run = v->state->run;
 
-    return (r->access == RACE_ATOMIC) == (v->kind == RACE_ATOMIC) && race_ordered(v, id) &&
-           (!race_record_writes(run, r) || race_record_writes(run, &v->book->records[v->record]));
+    if ((r->access == RACE_ATOMIC) != (v->kind == RACE_ATOMIC)) {
+        return false;
+    }
+    if (!race_record_writes(run, r)) {
+        return race_ordered(v, id);
+    }
+    if (race_record_sees(run, own)) {
+        return id != last || race_record_writes(run, own);
+    }
+    return race_ordered(v, id) && race_record_writes(run, own);
+}
+
+/* Of a set, the last member that is an atomic and writes; 0 without one. */
+static uint32_t last_writer(const race_visit *v, race_set from, uint32_t old)
+{
+    const race_book *b = v->book;
+
+    for (uint32_t n = from.len; n > 0; n--) {
+        uint32_t id = old & RACE_SET ? b->members[from.first + n - 1] : old & RACE_INDEX;
+        if (b->records[id].access == RACE_ATOMIC &&
+            race_record_writes(v->state->run, &b->records[id])) {
+            return id;
+        }
+    }
+    return 0;
 }
 
 /* The set of old's members and this record, without those that it stands for. */
@@ -111,11 +134,12 @@ static uint32_t make_set(race_visit *v, uint32_t old)
     race_set single = {.len = 1}, from = old & RACE_SET ? b->sets[old & RACE_INDEX] : single;
     uint32_t first = b->members_len, foreign = 0, any_atomic = 0;
     bool atomic = v->kind == RACE_ATOMIC;
+    uint32_t last = atomic ? last_writer(v, from, old) : 0;
 
     for (uint32_t n = 0; n < from.len; n++) {
         uint32_t id = old & RACE_SET ? b->members[from.first + n] : old & RACE_INDEX;
         bool its_atomic = b->records[id].access == RACE_ATOMIC;
-        if (stands_for(v, id)) {
+        if (stands_for(v, id, last)) {
             continue;
         }
         foreign += b->records[id].cluster != v->state->number;

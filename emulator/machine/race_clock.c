@@ -212,6 +212,23 @@ void race_clock_free(race_clock **c)
     }
 }
 
+bool race_clock_fence(run_state *run, race_clock *c)
+{
+    for (uint32_t n = 0; n < c->len; n++) {
+        race_block *b = c->blocks[n];
+        uint64_t bytes = b->len * sizeof *b->times;
+        if (memcmp(b->times, b->times + RACE_FENCED_GLOBAL * b->len, bytes) == 0) {
+            continue;
+        }
+        if (!own_block(run, &c->blocks[n], b->len)) {
+            return false;
+        }
+        b = c->blocks[n];
+        memcpy(b->times + RACE_FENCED_GLOBAL * b->len, b->times, b->len * sizeof *b->times);
+    }
+    return true;
+}
+
 /* The warp's clock is about to change: its block must be its own, with room for all agents. */
 bool race_clock_own(race_state *s, race_warp *w)
 {

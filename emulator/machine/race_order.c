@@ -82,17 +82,12 @@ void race_fence_proxy(warp *w, bool shared, bool global)
     race_state *s = state_of(w);
     race_warp *r = s != NULL ? race_warp_of(s, w) : NULL;
 
-    if (s == NULL || !race_clock_own(s, r)) {
+    if (s == NULL || !race_clock_own(s, r) || (global && !race_clock_fence(s->run, &r->clock))) {
         return;
     }
-    race_block *b = r->home;
-    for (uint32_t n = 0; n < b->len; n++) {
-        if (shared) {
-            b->times[RACE_FENCED_SHARED * b->len + n] = b->times[n];
-        }
-        if (global) {
-            b->times[RACE_FENCED_GLOBAL * b->len + n] = b->times[n];
-        }
+    race_block *b = r->home; /* nobody else's shared memory is within reach */
+    for (uint32_t n = 0; shared && n < b->len; n++) {
+        b->times[RACE_FENCED_SHARED * b->len + n] = b->times[n];
     }
     race_tick(s, r);
 }

@@ -63,6 +63,20 @@ static bool write_allows(race_visit *v, uint32_t id)
     return looks_for_races(v) && !known(v, id, false) ? against(v, id) : is_fenced(v, id);
 }
 
+/* The nth of a set is an atomic whose value a later one saw that this access is ordered behind. */
+static bool seen_since(const race_visit *v, race_set all, uint32_t n)
+{
+    const race_book *b = v->book;
+
+    for (uint32_t m = n + 1; m < all.len; m++) {
+        uint32_t id = b->members[all.first + m];
+        if (race_record_sees(v->state->run, &b->records[id]) && known(v, id, false)) {
+            return race_record_writes(v->state->run, &b->records[b->members[all.first + n]]);
+        }
+    }
+    return false;
+}
+
 /* Reads and atomics since that write. */
 static bool reads_allow(race_visit *v, uint32_t value)
 {
@@ -78,7 +92,7 @@ static bool reads_allow(race_visit *v, uint32_t value)
         uint32_t id = value & RACE_SET ? b->members[all.first + n] : value & RACE_INDEX;
         bool atomic = b->records[id].access == RACE_ATOMIC;
         bool conflict = v->kind == RACE_WRITE || (v->kind == RACE_READ) == atomic;
-        if (races && conflict && !known(v, id, false)) {
+        if (races && conflict && !known(v, id, false) && !(atomic && seen_since(v, all, n))) {
             return against(v, id);
         }
         if (atomic && race_record_writes(v->state->run, &b->records[id]) && !is_fenced(v, id)) {

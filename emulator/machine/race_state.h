@@ -216,6 +216,9 @@ bool race_clock_know(race_state *s, race_clock *c, uint32_t agent, uint32_t time
 bool race_clock_own(race_state *s, race_warp *w);
 /* A clock without blocks comes to know the first agent of a cluster at time 1. */
 bool race_clock_name(run_state *run, race_clock *c, uint32_t number);
+/* All that the clock knows, of other clusters too, has a proxy fence for global memory behind it.
+ */
+bool race_clock_fence(run_state *run, race_clock *c);
 const race_block *race_clock_find(const race_clock *c, uint32_t number);
 void race_clock_clear(race_clock *c);
 race_view *race_view_take(run_state *run, race_warp *w);
@@ -252,6 +255,15 @@ static inline bool race_record_writes(const run_state *run, const race_record *r
 {
     return r->access == RACE_WRITE ||
            (r->access == RACE_ATOMIC && run->kernel->code[r->instruction].sources > 1);
+}
+
+/* Atomics and strong loads that give a value: they see what atomics before them wrote, which by the
+ * manual's causality order comes before whatever comes behind them. Looks at an mbarrier do not. */
+static inline bool race_record_sees(const run_state *run, const race_record *r)
+{
+    const instruction *i = &run->kernel->code[r->instruction];
+
+    return r->access == RACE_ATOMIC && i->results > 0 && i->pipe == PIPE_MEMORY;
 }
 
 /* race_before.c */

@@ -141,6 +141,18 @@ static const fault_case cases[] = {
      "@%p3 red.global.add.u32 [%x3], 1;\n@%p5 st.global.u32 [%x3], %r3;", 11, 0, 0, "race",
      "write of 4 bytes at offset 4096 of a global allocation races with an atomic at line 10 by warp 0 of CTA 0 (no release and acquire between)",
      "@%p3 red.global.add.u32 [%x3], 1;\nmov.u32 %r9, 7; @%p5 st.volatile.global.u32 [%x3], %r9;"},
+    {"a counter that the last CTA sets back, which counted at another", 32, 3, 0,
+     "setp.ne.u32 %p7, %r3, 2; and.pred %p7, %p7, %p4; mov.u32 %r9, 0; mov.u32 %r10, 0;\n@%p7 red.global.add.u32 [%x3], 1;\n"
+     "@%p4 atom.global.add.u32 %r9, [%x3+4], 1;\nsetp.eq.u32 %p6, %r3, 2; and.pred %p6, %p6, %p4;\n@%p6 st.global.u32 [%x3], %r10;", 14, 0, 0, "race",
+     "write of 4 bytes at offset 4096 of a global allocation races with an atomic at line 11 by warp 0 of CTA 0 (no release and acquire between)",
+     "mov.u32 %r9, 0; mov.u32 %r10, 0;\n@%p4 atom.global.add.u32 %r9, [%x3], 1;\nsetp.eq.u32 %p6, %r9, 2;\n@%p6 st.global.u32 [%x3], %r10;"},
+    {"a lock that many CTAs gave back, set back by the CTA that did not look", 32, 9, 0,
+     "mov.u32 %r9, 8; mov.u32 %r10, 0; setp.eq.u32 %p6, %r3, 8; @%p6 bra W;\n@%p4 red.relaxed.gpu.global.add.u32 [%x3], 1;\n"
+     "@%p4 red.relaxed.gpu.global.add.u32 [%x3+4], 1;\nret;\nW: ld.relaxed.gpu.global.u32 %r9, [%x3+4]; setp.ne.u32 %p7, %r9, 8; @%p7 bra W;\n"
+     "@%p4 st.global.u32 [%x3], %r10;", 15, 0, 0, "race",
+     "write of 4 bytes at offset 4096 of a global allocation races with an atomic at line 11 by warp 0 of CTA 0 (no release and acquire between)",
+     "mov.u32 %r9, 8; mov.u32 %r10, 0; setp.eq.u32 %p6, %r3, 8; @%p6 bra W;\n@%p4 red.relaxed.gpu.global.add.u32 [%x3], 1;\n"
+     "ret;\nW: ld.relaxed.gpu.global.u32 %r9, [%x3]; setp.ne.u32 %p7, %r9, 8; @%p7 bra W;\n@%p4 st.global.u32 [%x3], %r10;"},
     {"the CTA that a race is with", 32, 4, 0,
      "and.b32 %r9, %r3, 1; setp.eq.u32 %p6, %r9, 1;\n@%p6 st.global.u32 [%x2], %r0;", 11, 0, 0, "race",
      "write of 4 bytes at offset 0 of a global allocation races with a write at line 11 by warp 0 of CTA 1 (no release and acquire between)",

@@ -122,6 +122,14 @@ static const fault_case cases[] = {
      MBARRIERS "@%p2 st.global.u32 [%x2], %r0;\nbar.sync 0;\n" EXPECT("8000") "\n@%p9 " LOAD("0", "8000") "\n" WAIT("W", "8000"), 14, 0, 0, "proxy-fence",
      "bulk copy reads offset 0 of a global allocation that warp 1 of CTA 0 wrote at line 11; no fence.proxy.async lies between",
      MBARRIERS "@%p2 st.global.u32 [%x2], %r0;\nfence.proxy.async.global; bar.sync 0;\n" EXPECT("8000") "\n@%p9 " LOAD("0", "8000") "\n" WAIT("W", "8000")},
+    {"a bulk copy of what another CTA wrote, and nobody fenced", 32, 2, 0,
+     MBARRIERS "@%p5 bra R;\nst.global.u32 [%x2], %r0;\nbar.warp.sync -1; @%p9 st.release.gpu.global.u32 [%x3], 1;\nret;\n"
+     "R: ld.acquire.gpu.global.u32 %r9, [%x3]; setp.eq.u32 %p6, %r9, 0; @%p6 bra R;\nfence.proxy.async.shared::cta;\n"
+     EXPECT("8000") "\n@%p9 " LOAD("0", "8000") "\n" WAIT("W", "8000"), 18, 0, 0, "proxy-fence",
+     "bulk copy reads offset 0 of a global allocation that warp 0 of CTA 0 wrote at line 12; no fence.proxy.async lies between",
+     MBARRIERS "@%p5 bra R;\nst.global.u32 [%x2], %r0;\nbar.warp.sync -1; @%p9 st.release.gpu.global.u32 [%x3], 1;\nret;\n"
+     "R: ld.acquire.gpu.global.u32 %r9, [%x3]; setp.eq.u32 %p6, %r9, 0; @%p6 bra R;\nfence.proxy.async.global;\n"
+     EXPECT("8000") "\n@%p9 " LOAD("0", "8000") "\n" WAIT("W", "8000")},
     {"a bulk copy of global memory behind a proxy fence of shared memory", 64, 1, 0,
      MBARRIERS "@%p2 st.global.u32 [%x2], %r0;\nfence.proxy.async.shared::cta;\nbar.sync 0;\n" EXPECT("8000") "\n@%p9 " LOAD("0", "8000") "\n" WAIT("W", "8000"), 15, 0, 0, "proxy-fence",
      "bulk copy reads offset 0 of a global allocation that warp 1 of CTA 0 wrote at line 11; no fence.proxy.async lies between",
