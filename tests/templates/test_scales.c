@@ -1,11 +1,13 @@
 /* test_scales.c - scales moved on an emulated GPU are, byte for byte, those that the host makes of
- * the same floats; and every float of few bits has the code that the host gives it, or none. */
+ * the same floats; every float of few bits has the code that the host gives it, or none; and a
+ * quantiser's scales are the least powers of two at every exponent. */
 #include "tests/templates/proof.h"
 
 #include "core/numfmt.h"
 #include "core/random.h"
 
 #include <check.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -164,6 +166,50 @@ START_TEST(every_exponent_has_its_code_and_nothing_else)
 }
 END_TEST
 
+/* Case 3, in a kernel: an amax of each exponent, around a power of two and around 448 of them, has
+ * the least byte whose scale times 448 is not below it, by doubles; and then its own code. */
+static const struct {
+    const char *rule;
+    int least; /* byte, by the rule's floor (kernels.md App. B) */
+} ceilings[] = {{"pow2_amax", 105}, {"pow2_scale", 114}, {"pow2_tiny", 1}};
+
+START_TEST(every_exponent_takes_the_least_power_of_two)
+{
+    enum { GROUP = 32, GROUPS = 255 * 8 };
+    static const uint32_t mantissas[8] = {0, 1, 2, 0x5fffff, 0x600000, 0x600001, 0x600002, 0x7fffff};
+    char text[100];
+    hone_error error = {0};
+    inputs in, after;
+
+    if (shared.compiler == NULL) {
+        return;
+    }
+    snprintf(text, sizeof text, "act_quant:m=8,k=%d,group=%d,in=f32,scale=ue8m0,"
+             "scale_layout=row,rule=%s",
+             GROUP * GROUPS / 8, GROUP, ceilings[_i].rule);
+    const hone_problem problem = parsed(text);
+    ck_assert_int_eq(inputs_make(&problem, INPUTS_ONES, 3, &in, &error), HONE_OK);
+    memset(in.image[0], 0, (size_t)GROUPS * GROUP * sizeof(float));
+    for (uint32_t i = 0; i < GROUPS; i++) {
+        const uint32_t bits = (i & 1) << 31 | i / 8 << 23 | mantissas[i % 8];
+        memcpy(in.image[0] + 4 * (GROUP * i + i % GROUP), &bits, sizeof bits);
+    }
+    run(&problem, 11, &in, &after);
+    for (uint32_t i = 0; i < GROUPS; i++) {
+        const double amax = (double)numfmt_float(i / 8 << 23 | mantissas[i % 8]);
+        int byte = ceilings[_i].least;
+        while (ldexp(448, byte - 127) < amax) {
+            byte++;
+        }
+        ck_assert_msg(after.image[2][i] == byte, "%a: %d, not %d", amax, after.image[2][i], byte);
+        const uint8_t code = numfmt_e4m3_encode((float)ldexp(amax, 127 - byte));
+        ck_assert_uint_eq(after.image[1][GROUP * i + i % GROUP], code | (i & 1) << 7);
+    }
+    inputs_free_outputs(&after);
+    inputs_free(&in);
+}
+END_TEST
+
 static void setup(void)
 {
     shared = kernels_open();
@@ -186,5 +232,7 @@ int main(void)
     tcase_add_loop_test(tests, packed_words_are_the_hosts, 0, (int)ARRAY_LEN(matrices));
     tcase_add_loop_test(tests, experts_words_are_the_hosts, 0, (int)ARRAY_LEN(grouped));
     tcase_add_test(tests, every_exponent_has_its_code_and_nothing_else);
+    tcase_add_loop_test(tests, every_exponent_takes_the_least_power_of_two, 0,
+                        (int)ARRAY_LEN(ceilings));
     return kernels_run("templates/scales", tests, setup, teardown);
 }
