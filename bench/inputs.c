@@ -269,6 +269,8 @@ static hone_status fill(const hone_problem *problem, inputs_kind kind, inputs_ro
         return inputs_fill_mqa(&problem->as.mqa_logits, kind, seed, in, error);
     case HONE_OP_MQA_LOGITS_PAGED:
         return inputs_fill_mqa_paged(&problem->as.mqa_logits_paged, kind, seed, in, error);
+    case HONE_OP_INDEX_PREPARE:
+        return inputs_fill_prepare(&problem->as.index_prepare, kind, seed, in, error);
     case HONE_OP_KV_QUANT:
         return inputs_fill_kv_quant(&problem->as.kv_quant, kind, seed, in, error);
     case HONE_OP_KV_GATHER:

@@ -93,7 +93,7 @@ void inputs_free_rerouted(inputs *rerouted); /* an empty one is fine */
  * same to the bit (cases.md 16). The rest is shared by pointer with `in`, which must outlive it.
  *   moe_gemm   rows of A without an expert, and their scales: 448 times 2^127 instead of NaN
  *   act_quant  rows of x that the set of rows leaves out, or that no entry names: NaN
- *   kv_quant   rows of tokens without a slot in the cache: NaN instead of 3.4e38
+ *   kv_quant, index_prepare   rows, keys, of tokens without a slot: NaN instead of 3.4e38
  *   kv_gather  slots that no row is made of, their scales and what lies between pages: 0xff bytes,
  *              NaN in each dtype; entries of a table behind a sequence's last page: INT32_MAX
  * Of another problem *out is empty. HONE_NO_MEMORY. Caller frees with inputs_free_padded. */

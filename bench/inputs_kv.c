@@ -11,6 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Angles of a token of an indexer, bytes of its key. */
+enum { ANGLES = 32, KEY_BYTES = 256 };
+
 /* What slots are drawn for. */
 typedef struct slot_space {
     int64_t tokens, pages, page_size;
@@ -147,6 +150,64 @@ hone_status inputs_fill_kv_quant(const hone_kv_quant *p, inputs_kind kind, uint6
     if (p->record.rule == HONE_RULE_TENSOR) {
         memcpy(in->image[5], &tensor_scales[kind], sizeof(float));
     }
+done:
+    return status;
+}
+
+/* Cosine and sine of drawn angles without a library's rounding; special ones are none. */
+static void fill_rotations(const hone_index_prepare *p, inputs_kind kind, uint64_t seed,
+                           uint8_t *to)
+{
+    for (int64_t i = 0; i < p->tokens * ANGLES; i++) {
+        const double t = (double)(int64_t)(random_next(&seed) % 2049) / 512.0 - 2.0;
+        const bool none = kind == INPUTS_SPECIALS && i % 97 == 13;
+        const float cosine = none ? NAN : (float)((1 - t * t) / (1 + t * t));
+        const float sine = none ? INFINITY : (float)(2 * t / (1 + t * t));
+        const int64_t row = i / ANGLES * 2 * ANGLES, angle = i % ANGLES;
+        numfmt_encode(HONE_DTYPE_F32, to, (uint64_t)(row + angle), cosine);
+        numfmt_encode(HONE_DTYPE_F32, to, (uint64_t)(row + ANGLES + angle), sine);
+    }
+}
+
+/* Keys of tokens without a slot in the cache. */
+static void fill_dead_keys(const hone_index_prepare *p, uint8_t byte, inputs *in)
+{
+    for (int64_t token = 0; token < p->tokens; token++) {
+        int64_t slot = 0;
+        memcpy(&slot, in->image[3] + token * 8, sizeof slot);
+        if (slot < 0 || slot / p->page_size >= p->pages) {
+            memset(in->image[1] + token * KEY_BYTES, byte, KEY_BYTES);
+        }
+    }
+}
+
+void inputs_repad_prepare(const hone_index_prepare *p, inputs *in)
+{
+    fill_dead_keys(p, VERIFY_POISON, in);
+}
+
+hone_status inputs_fill_prepare(const hone_index_prepare *p, inputs_kind kind, uint64_t seed,
+                                inputs *in, hone_error *error)
+{
+    hone_status status = HONE_OK;
+    const uint64_t dropped = 5, nonfinite = 9, keys = (uint64_t)p->tokens * KEY_BYTES / 2;
+    const slot_space space = {p->tokens, p->pages, p->page_size};
+    uint64_t state = seed + 4;
+
+    TRY(inputs_fill_plain(HONE_DTYPE_BF16, keys * (uint64_t)p->heads, 32, kind, seed, in->image[0],
+                          error));
+    TRY(inputs_fill_plain(HONE_DTYPE_BF16, keys, 32, kind, seed + 1, in->image[1], error));
+    if (p->rope != HONE_ROPE_NONE) {
+        fill_rotations(p, kind, seed + 2, in->image[2]);
+    }
+    fill_slots(&space, kind, seed + 3, (int64_t *)(void *)in->image[3]);
+    fill_dead_keys(p, 0x7f, in);
+    for (int64_t i = 0; i < p->tokens * p->heads; i++) {
+        numfmt_encode(HONE_DTYPE_F32, in->image[4], (uint64_t)i, inputs_normal(&state));
+    }
+    memset(in->image[7], VERIFY_RED_ZONE_BYTE, in->operand[7].bytes);
+    memcpy(in->image[8], &dropped, sizeof dropped);
+    memcpy(in->image[9], &nonfinite, sizeof nonfinite);
 done:
     return status;
 }

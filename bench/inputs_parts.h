@@ -37,6 +37,7 @@ hone_status inputs_fill_moe_gemm(const hone_moe_gemm *p, inputs_kind kind, input
 /* Other padding, in place: see inputs_repad. Images 0 and 1 may be written. */
 hone_status inputs_repad_moe_gemm(const hone_moe_gemm *p, inputs *in, hone_error *error);
 hone_status inputs_repad_kv_quant(const hone_kv_quant *p, inputs *in, hone_error *error);
+void inputs_repad_prepare(const hone_index_prepare *p, inputs *in);
 hone_status inputs_repad_kv_gather(const hone_kv_gather *p, inputs *in, hone_error *error);
 
 /* Rows of plain floats of `dtype` for the quantisers to read: `count` elements, drawn in groups of
@@ -49,6 +50,9 @@ hone_status inputs_fill_kv_quant(const hone_kv_quant *p, inputs_kind kind, uint6
                                  inputs *in, hone_error *error);
 hone_status inputs_fill_kv_gather(const hone_kv_gather *p, inputs_kind kind, uint64_t seed,
                                   inputs *in, hone_error *error);
+
+hone_status inputs_fill_prepare(const hone_index_prepare *p, inputs_kind kind, uint64_t seed,
+                                inputs *in, hone_error *error);
 
 /* Scales, and the sizes of experts. */
 void inputs_fill_scale_pack(const hone_scale_pack *p, inputs_kind kind, uint64_t seed, inputs *in);

@@ -52,7 +52,7 @@ static hone_status repad_act_quant(const hone_act_quant *p, inputs *in, hone_err
 static bool has_padding(const hone_problem *problem)
 {
     return problem->op == HONE_OP_MOE_GEMM || problem->op == HONE_OP_KV_QUANT ||
-           problem->op == HONE_OP_KV_GATHER ||
+           problem->op == HONE_OP_KV_GATHER || problem->op == HONE_OP_INDEX_PREPARE ||
            (problem->op == HONE_OP_ACT_QUANT && problem->as.act_quant.row_set != HONE_ROWS_EVERY);
 }
 
@@ -92,6 +92,9 @@ hone_status inputs_repad(const hone_problem *problem, const inputs *in, inputs *
         break;
     case HONE_OP_ACT_QUANT:
         TRY(repad_act_quant(&problem->as.act_quant, &made, error));
+        break;
+    case HONE_OP_INDEX_PREPARE:
+        inputs_repad_prepare(&problem->as.index_prepare, &made);
         break;
     case HONE_OP_KV_QUANT:
         TRY(inputs_repad_kv_quant(&problem->as.kv_quant, &made, error));

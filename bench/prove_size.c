@@ -112,12 +112,13 @@ bool prove_is_large(const device *d, const hone_problem *problem)
 /* Tokens of an op whose slots or experts are drawn; of another op there are always enough. */
 static int64_t drawn_tokens(const hone_problem *problem)
 {
-    return problem->op == HONE_OP_MOE_ALIGN     ? problem->as.moe_align.tokens
-           : problem->op == HONE_OP_MOE_COMBINE ? problem->as.moe_combine.tokens
-           : problem->op == HONE_OP_TOPK        ? problem->as.topk.rows
-           : problem->op == HONE_OP_KV_GATHER   ? problem->as.kv_gather.tokens
-           : problem->op == HONE_OP_KV_QUANT    ? problem->as.kv_quant.tokens
-                                                : INPUTS_MANY_TOKENS;
+    return problem->op == HONE_OP_MOE_ALIGN       ? problem->as.moe_align.tokens
+           : problem->op == HONE_OP_MOE_COMBINE   ? problem->as.moe_combine.tokens
+           : problem->op == HONE_OP_TOPK          ? problem->as.topk.rows
+           : problem->op == HONE_OP_KV_GATHER     ? problem->as.kv_gather.tokens
+           : problem->op == HONE_OP_INDEX_PREPARE ? problem->as.index_prepare.tokens
+           : problem->op == HONE_OP_KV_QUANT      ? problem->as.kv_quant.tokens
+                                                  : INPUTS_MANY_TOKENS;
 }
 
 prove_kinds prove_kinds_of(const device *d, const hone_problem *problem)

@@ -94,6 +94,16 @@ hone_status reference_mqa(const hone_problem *problem, const inputs *in, int64_t
 hone_status reference_kv_quant(const hone_kv_quant *p, const inputs *in, uint8_t *cache,
                                uint64_t *dropped, uint64_t *nonfinite, hone_error *error);
 
+/* All that an index_prepare writes, each as `in` has it before: codes, scales of q (e2m1), weights,
+ * the cache and the counters. */
+typedef struct reference_prepared {
+    uint8_t *codes, *q_scale, *cache;
+    float *weights;
+    uint64_t dropped, nonfinite;
+} reference_prepared;
+hone_status reference_prepare(const hone_index_prepare *p, const inputs *in,
+                              reference_prepared *out, hone_error *error);
+
 /* The slot that a row of a gather is made of; -1 where it is made of none. */
 int64_t reference_kv_slot(const hone_kv_gather *p, const inputs *in, int64_t row);
 /* `out` and `scales` (of raw rows) and the counter after a gather, which start as `in` has them. */

@@ -118,6 +118,9 @@ hone_status verify_outputs(const verify_request *r, verify_result *out, hone_err
     case HONE_OP_MQA_LOGITS_PAGED:
         status = verify_mqa(r, &made, error);
         break;
+    case HONE_OP_INDEX_PREPARE:
+        status = verify_prepare(r, &made, error);
+        break;
     case HONE_OP_KV_QUANT:
         status = verify_kv_quant(r, &made, error);
         break;

@@ -64,6 +64,7 @@ hone_status verify_topk(const verify_request *r, verify_result *out, hone_error 
  * rows are parted by keys. */
 void verify_mqa_size(const hone_problem *problem, int64_t *rows, int64_t *columns);
 hone_status verify_mqa(const verify_request *r, verify_result *out, hone_error *error);
+hone_status verify_prepare(const verify_request *r, verify_result *out, hone_error *error);
 hone_status verify_kv_quant(const verify_request *r, verify_result *out, hone_error *error);
 hone_status verify_kv_gather(const verify_request *r, verify_result *out, hone_error *error);
 

@@ -321,6 +321,9 @@ hone_status problem_operands(const hone_problem *problem, hone_operand out[HONE_
     case HONE_OP_MQA_LOGITS_PAGED:
         len = problem_operands_mqa_paged(&problem->as.mqa_logits_paged, made);
         break;
+    case HONE_OP_INDEX_PREPARE:
+        len = problem_operands_prepare(&problem->as.index_prepare, made);
+        break;
     case HONE_OP_KV_QUANT:
         len = operands_kv_quant(&problem->as.kv_quant, made);
         break;
@@ -418,6 +421,10 @@ void problem_work(const hone_problem *problem, double *flop, double *bytes)
         *bytes = problem_bytes_moe_combine(&problem->as.moe_combine);
         return;
     }
+    if (problem->op == HONE_OP_INDEX_PREPARE) {
+        *bytes = problem_bytes_prepare(&problem->as.index_prepare);
+        return;
+    }
     if (problem->op == HONE_OP_TOPK) {
         *bytes = problem_bytes_topk(&problem->as.topk);
         return;
@@ -472,6 +479,8 @@ bool problem_is_empty(const hone_problem *problem)
         return problem->as.mqa_logits.tokens == 0 || problem->as.mqa_logits.width == 0;
     case HONE_OP_MQA_LOGITS_PAGED:
         return problem->as.mqa_logits_paged.batch == 0 || problem->as.mqa_logits_paged.width == 0;
+    case HONE_OP_INDEX_PREPARE:
+        return problem->as.index_prepare.tokens == 0;
     case HONE_OP_KV_QUANT:
         return problem->as.kv_quant.tokens == 0;
     default:

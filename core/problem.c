@@ -93,6 +93,15 @@ static const char *const sort_names[] = {
     [HONE_SORT_INDEX] = "by_index",
     [HONE_SORT_SCORE] = "by_score",
 };
+static const char *const rope_names[] = {
+    [HONE_ROPE_NONE] = "off",
+    [HONE_ROPE_FIRST] = "first",
+    [HONE_ROPE_LAST] = "last",
+};
+static const char *const pairs_names[] = {
+    [HONE_PAIRS_NEIGHBOURS] = "neighbours",
+    [HONE_PAIRS_HALVES] = "halves",
+};
 static const char *const page_layout_names[] = {
     [HONE_PAGE_SPLIT] = "split",
     [HONE_PAGE_INTERLEAVED] = "interleaved",
@@ -370,6 +379,22 @@ static const problem_field mqa_logits_paged_fields[] = {
     NUMBER(mqa_logits_paged, "record_version", record.version, 1, 1, 1, false),
     ENUM(mqa_logits_paged, "out", out, dtype_names, HONE_DTYPE_F32, false),
     NUMBER(mqa_logits_paged, "align", align, 1, 16, 0, false),
+};
+
+static const problem_field index_prepare_fields[] = {
+    SIZE(index_prepare, "tokens", tokens, 0, true, true),
+    FREE_SIZE(index_prepare, "pages", pages, 1, true),
+    FREE_SIZE(index_prepare, "page_stride", page_stride, 0, false),
+    NUMBER(index_prepare, "heads", heads, 8, 64, 0, true),
+    NUMBER(index_prepare, "page_size", page_size, 32, 256, 64, false),
+    ENUM(index_prepare, "rope", rope, rope_names, HONE_ROPE_FIRST, false),
+    ENUM(index_prepare, "pairs", pairs, pairs_names, HONE_PAIRS_NEIGHBOURS, false),
+    NUMBER(index_prepare, "hadamard", hadamard, 0, 1, 0, false),
+    ENUM(index_prepare, "record_format", record.format, format_names, 0, true),
+    ENUM(index_prepare, "record_layout", record.layout, page_layout_names, 0, true),
+    ENUM(index_prepare, "record_rule", record.rule, rule_names, 0, true),
+    NUMBER(index_prepare, "record_version", record.version, 1, 1, 1, false),
+    NUMBER(index_prepare, "align", align, 1, 16, 0, false),
 };
 
 static const struct {

@@ -313,6 +313,7 @@ static hone_status check_op(const hone_problem *problem, hone_error *error)
     case HONE_OP_TOPK:
     case HONE_OP_MQA_LOGITS:
     case HONE_OP_MQA_LOGITS_PAGED:
+    case HONE_OP_INDEX_PREPARE:
         return problem_check_index(problem, error);
     case HONE_OP_KV_QUANT:
         return check_kv_quant(&problem->as.kv_quant, error);

@@ -165,6 +165,9 @@ void problem_derive(hone_problem *problem)
     case HONE_OP_MQA_LOGITS_PAGED:
         problem_derive_mqa_paged(&problem->as.mqa_logits_paged);
         break;
+    case HONE_OP_INDEX_PREPARE:
+        problem_derive_prepare(&problem->as.index_prepare);
+        break;
     case HONE_OP_KV_GATHER:
         derive_kv_gather(&problem->as.kv_gather);
         break;

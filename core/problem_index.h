@@ -28,6 +28,13 @@ size_t problem_operands_mqa(const hone_mqa_logits *p, hone_operand *out);
 size_t problem_operands_mqa_paged(const hone_mqa_logits_paged *p, hone_operand *out);
 void problem_work_mqa(const hone_problem *problem, double *flop, double *bytes);
 
+/* Queries and keys made ready (problem_prepare.c). */
+void problem_derive_prepare(hone_index_prepare *p);
+hone_status problem_check_prepare(const hone_index_prepare *p, hone_error *error);
+size_t problem_operands_prepare(const hone_index_prepare *p, hone_operand *out);
+/* Bytes of its tokens, not of the whole cache. */
+double problem_bytes_prepare(const hone_index_prepare *p);
+
 /* What every op with a paged cache asks of it (problem_check.c), and its defaults
  * (problem_derive.c): pages one behind the other, as close as readers of the record admit. */
 hone_status problem_check_pages(const hone_record *record, int32_t page_size, int64_t page_stride,

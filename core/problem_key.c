@@ -42,6 +42,8 @@ static size_t fields_bytes(int32_t op)
         return offsetof(hone_mqa_logits, align) + sizeof(int32_t);
     case HONE_OP_MQA_LOGITS_PAGED:
         return offsetof(hone_mqa_logits_paged, align) + sizeof(int32_t);
+    case HONE_OP_INDEX_PREPARE:
+        return offsetof(hone_index_prepare, align) + sizeof(int32_t);
     case HONE_OP_KV_GATHER:
         return offsetof(hone_kv_gather, align) + sizeof(int32_t);
     default:

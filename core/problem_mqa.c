@@ -18,6 +18,8 @@ hone_status problem_check_index(const hone_problem *problem, hone_error *error)
         return problem_check_mqa(&problem->as.mqa_logits, error);
     case HONE_OP_MQA_LOGITS_PAGED:
         return problem_check_mqa_paged(&problem->as.mqa_logits_paged, error);
+    case HONE_OP_INDEX_PREPARE:
+        return problem_check_prepare(&problem->as.index_prepare, error);
     default:
         return problem_check_topk(&problem->as.topk, error);
     }

@@ -36,6 +36,7 @@ static hone_record *record_of(hone_problem *problem)
 {
     return problem->op == HONE_OP_KV_GATHER          ? &problem->as.kv_gather.record
            : problem->op == HONE_OP_MQA_LOGITS_PAGED ? &problem->as.mqa_logits_paged.record
+           : problem->op == HONE_OP_INDEX_PREPARE    ? &problem->as.index_prepare.record
                                                      : &problem->as.kv_quant.record;
 }
 
@@ -57,6 +58,8 @@ static const composite composites[] = {
     {HONE_OP_KV_QUANT, "record", "record_format", "record_version", parse_record, format_record},
     {HONE_OP_KV_GATHER, "record", "record_format", "record_version", parse_record, format_record},
     {HONE_OP_MQA_LOGITS_PAGED, "record", "record_format", "record_version", parse_record,
+     format_record},
+    {HONE_OP_INDEX_PREPARE, "record", "record_format", "record_version", parse_record,
      format_record},
 };
 

@@ -119,7 +119,8 @@ HONE_API hone_status hone_lookup(const hone_runtime *runtime, const hone_problem
  *   moe_align       a choice that is no expert's number and not -1
  *   moe_combine     a place that is no row and not -1; a weight, of a row, that is not finite
  *   act_quant       rows of an expert below 0 or past m (masked), an entry past the last (gathered)
- *   kv_quant        a slot past the cache; a slot that two tokens share (negative ones are padding)
+ *   kv_quant, index_prepare   a slot past the cache; a slot that two tokens share (negative ones
+ *                   are padding)
  *   the other ops   nothing: NaN and infinities have their meaning there, or are counted */
 HONE_API hone_status hone_launch(const hone_choice *choice, const hone_arg *args, size_t count,
                                  void *stream, hone_error *error);

@@ -114,6 +114,44 @@ typedef struct hone_mqa_logits_paged {
     int32_t align;        /* bytes that operands' bases, rows of q and pages are multiples of */
 } hone_mqa_logits_paged;
 
+/* Which 64 of a head's 128 dims are rotated, and which of them are a pair. Values are frozen. */
+typedef enum hone_rope {
+    HONE_ROPE_NONE = 1,
+    HONE_ROPE_FIRST = 2, /* dims 0 to 63 (V3.2) */
+    HONE_ROPE_LAST = 3,  /* dims 64 to 127 (V4, V4.1) */
+} hone_rope;
+typedef enum hone_rope_pairs {
+    HONE_PAIRS_NEIGHBOURS = 1, /* dims 2 i and 2 i + 1 (GPT-J) */
+    HONE_PAIRS_HALVES = 2,     /* dims i and i + 32 (NeoX) */
+} hone_rope_pairs;
+
+/* Queries and keys as an indexer's scores want them (kernels.md 3.4), and the keys' place in the
+ * paged cache. A row, of q as of k, is prepared in three steps, each but the last rounded to bf16:
+ *   rope      pair i of (a, b) becomes (a cos - b sin, b cos + a sin) of angle i, cos and sin being
+ *             rotations[token, i] and rotations[token, 32 + i]; two products, each rounded to fp32,
+ *             then their sum
+ *   hadamard  H x / sqrt(128): sums and differences in fp32 of dims 1, 2, 4 ... 64 apart, in this
+ *             order, times fl32(2^-3.5)
+ *   quantise  as kv_quant of the record; q has the same rule and element
+ * weights[t, h] *= f = fl32((heads * 128)^-1/2), and of an e4m3 q *= its scale: one rounding each.
+ * Operands: q bf16 [tokens, heads, 128]; k bf16 [tokens, 128]; rotations f32 [tokens, 64], empty
+ * for rope = off; slots int64 [tokens], as kv_quant's; weights f32 [tokens, heads], in place;
+ * codes [tokens, heads, 128] of the record's element; q_scale [tokens, heads] words of four ue8m0,
+ * empty for e4m3; cache; dropped, nonfinite: uint64 on the device, added to: slots past the cache,
+ * and elements of prepared rows that are NaN or infinite, k's of rows with a slot alone. */
+typedef struct hone_index_prepare {
+    int64_t tokens;
+    int64_t pages;       /* of the cache */
+    int64_t page_stride; /* bytes from page to page */
+    int32_t heads;       /* 8, 16, 32 or 64 */
+    int32_t page_size;   /* tokens in a page */
+    int32_t rope;        /* hone_rope */
+    int32_t pairs;       /* hone_rope_pairs; of rope = off neighbours */
+    int32_t hadamard;    /* 1: transformed */
+    hone_record record;  /* index_132 or index_68 */
+    int32_t align;       /* bytes that operands' bases and pages are multiples of */
+} hone_index_prepare;
+
 #ifdef __cplusplus
 }
 #endif

@@ -217,6 +217,7 @@ typedef struct hone_problem {
         hone_topk topk;
         hone_mqa_logits mqa_logits;
         hone_mqa_logits_paged mqa_logits_paged;
+        hone_index_prepare index_prepare;
     } as;
 } hone_problem;
 
@@ -257,7 +258,7 @@ typedef struct hone_operand {
     uint64_t bytes;   /* that it must hold */
 } hone_operand;
 
-#define HONE_MAX_OPERANDS 8
+#define HONE_MAX_OPERANDS 10
 
 /* The operands of a problem: *count entries of `out`. HONE_BAD_PROBLEM, HONE_OVERFLOW. */
 HONE_API hone_status hone_operands(const hone_problem *problem, hone_operand out[HONE_MAX_OPERANDS],

@@ -75,7 +75,8 @@ HONE_API const char *hone_status_text(hone_status status);
     X(moe_combine, MOE_COMBINE, 11)                                                                \
     X(topk, TOPK, 12)                                                                              \
     X(mqa_logits, MQA_LOGITS, 13)                                                                  \
-    X(mqa_logits_paged, MQA_LOGITS_PAGED, 14)
+    X(mqa_logits_paged, MQA_LOGITS_PAGED, 14)                                                      \
+    X(index_prepare, INDEX_PREPARE, 15)
 
 typedef enum hone_op {
 #define X(text, NAME, value) HONE_OP_##NAME = value,

@@ -327,7 +327,8 @@ static bool see_same(void *context, int64_t token, int64_t slot)
 }
 
 /* Window by window from the least slot to the largest. */
-static hone_status find_twice(const checker *c, slot_search *s, bool *found, hone_error *error)
+static hone_status find_twice(const checker *c, size_t operand, slot_search *s, bool *found,
+                              hone_error *error)
 {
     hone_status status = HONE_OK;
 
@@ -338,7 +339,7 @@ static hone_status find_twice(const checker *c, slot_search *s, bool *found, hon
     *found = false;
     for (s->first = s->least; s->first <= s->most && !*found; s->first += WINDOW_SLOTS) {
         memset(s->seen, 0, WINDOW_SLOTS / 8);
-        TRY(each_slot(c, 1, see_twice, s, found, error));
+        TRY(each_slot(c, operand, see_twice, s, found, error));
     }
 done:
     free(s->seen);
@@ -346,24 +347,25 @@ done:
     return status;
 }
 
-static hone_status check_kv_quant(const checker *c, hone_error *error)
+/* Slots of a cache that are written. */
+static hone_status check_slots(const checker *c, size_t operand, int64_t capacity,
+                               hone_error *error)
 {
     hone_status status = HONE_OK;
-    const hone_kv_quant *p = &c->r->problem->as.kv_quant;
-    slot_search s = {.least = INT64_MAX, .most = -1, .capacity = p->pages * p->page_size};
+    slot_search s = {.least = INT64_MAX, .most = -1, .capacity = capacity};
     bool found = false;
 
-    TRY(each_slot(c, 1, see_range, &s, &found, error));
+    TRY(each_slot(c, operand, see_range, &s, &found, error));
     if (found) {
         return status_set(error, HONE_BAD_ARGUMENT, "slots", 0,
                           "checked: slot %" PRId64 " of token %" PRId64
                           " lies past the cache of %" PRId64 " slots",
                           s.slot, s.token, s.capacity);
     }
-    TRY(find_twice(c, &s, &found, error));
+    TRY(find_twice(c, operand, &s, &found, error));
     if (found) {
         const int64_t second = s.token;
-        TRY(each_slot(c, 1, see_same, &s, &found, error));
+        TRY(each_slot(c, operand, see_same, &s, &found, error));
         return status_set(error, HONE_BAD_ARGUMENT, "slots", 0,
                           "checked: tokens %" PRId64 " and %" PRId64 " share slot %" PRId64
                           "; which of them stays is not defined",
@@ -373,6 +375,20 @@ done:
     return status;
 }
 
+static hone_status check_kv_quant(const checker *c, hone_error *error)
+{
+    const hone_kv_quant *p = &c->r->problem->as.kv_quant;
+
+    return check_slots(c, 1, p->pages * p->page_size, error);
+}
+
+static hone_status check_prepare(const checker *c, hone_error *error)
+{
+    const hone_index_prepare *p = &c->r->problem->as.index_prepare;
+
+    return check_slots(c, 3, p->pages * p->page_size, error);
+}
+
 /* An op without a row has no values that it cannot mean. */
 static const struct {
     hone_status (*check)(const checker *c, hone_error *error);
@@ -380,7 +396,7 @@ static const struct {
     [HONE_OP_FP8_GEMM] = {check_fp8_gemm},       [HONE_OP_ACT_QUANT] = {check_act_quant},
     [HONE_OP_KV_QUANT] = {check_kv_quant},       [HONE_OP_FOLD] = {check_fold},
     [HONE_OP_MOE_GEMM] = {check_moe_gemm},       [HONE_OP_MOE_ALIGN] = {check_moe_align},
-    [HONE_OP_MOE_COMBINE] = {check_moe_combine},
+    [HONE_OP_MOE_COMBINE] = {check_moe_combine}, [HONE_OP_INDEX_PREPARE] = {check_prepare},
 };
 
 /* ---- The stream ---------------------------------------------------------------------------------

@@ -93,6 +93,7 @@ static hone_status check_record(const hone_problem *problem, const hone_arg *arg
     const hone_kv_quant *quant = &problem->as.kv_quant;
     const hone_kv_gather *gather = &problem->as.kv_gather;
     const hone_mqa_logits_paged *logits = &problem->as.mqa_logits_paged;
+    const hone_index_prepare *prepare = &problem->as.index_prepare;
     uint64_t id = 0;
 
     if (arg->record == 0) {
@@ -104,6 +105,9 @@ static hone_status check_record(const hone_problem *problem, const hone_arg *arg
         break;
     case HONE_OP_KV_GATHER:
         TRY(hone_record_id(&gather->record, gather->page_size, &id, error));
+        break;
+    case HONE_OP_INDEX_PREPARE:
+        TRY(hone_record_id(&prepare->record, prepare->page_size, &id, error));
         break;
     case HONE_OP_MQA_LOGITS_PAGED:
         TRY(hone_record_id(&logits->record, logits->page_size, &id, error));

@@ -38,6 +38,9 @@ static const char *const bases[] = {
     "mqa_logits_paged:batch=3,width=513,stride=768,pages=40,next_n=6,heads=64,page_size=32,"
     "table_stride=19,page_stride=2304,record=index_68-split-pow2_tiny,out=bf16",
     "topk:rows=9,width=16384,k=512,span=compressed,pick=listed,block=8,align=4",
+    "index_prepare:tokens=64,pages=100,heads=64,hadamard=1,record=index_132-split-pow2_amax",
+    "index_prepare:tokens=3,pages=2,page_stride=2180,page_size=32,heads=8,rope=last,pairs=halves,"
+    "record=index_68-split-pow2_tiny",
     "moe_combine:tokens=3,n=33,m=90,topk=6,in=f32,out=f32,accumulate=1",
     "kv_quant:tokens=64,pages=100,record=v41_528-split-pow2_amax",
     "kv_quant:tokens=3,pages=2,record=v32_656-interleaved-pow2_scale",

@@ -2,7 +2,7 @@
 foreach(module status numfmt quantise fold_mxfp4 pack_scales fold document index_schedule)
   hone_test(core ${module} LINK hone_core)
 endforeach()
-foreach(module problem problem_defaults problem_moe problem_topk problem_mqa operands record)
+foreach(module problem problem_defaults problem_moe problem_topk problem_mqa problem_prepare operands record)
   hone_test(core ${module} LINK hone_core SOURCES core/parsed.c)
 endforeach()
 hone_test(core fold_report LINK hone_core SOURCES core/fold_data.c)

@@ -135,6 +135,18 @@ static const pairs_axis nibbles[] = {
     {"record_layout", {"split", "interleaved"}, true},
     {"record_rule", {"pow2_amax", "pow2_tiny", "e4m3_near", "e4m3_up"}, true},
 };
+static const pairs_axis ready[] = {
+    {"tokens", {SIZES}, true},
+    {"pages", {"1", "3", "9"}, true},
+    {"page_size", {"1", "32", "64", "128"}, true},
+    {"heads", {"8", "16", "32", "64"}, false},
+    {"rope", {"off", "first", "last"}, false},
+    {"pairs", {"neighbours", "halves"}, true},
+    {"hadamard", {"0", "1"}, false},
+    {"record_format", {"index_132", "index_68"}, false},
+    {"record_layout", {"split"}, true},
+    {"record_rule", {"pow2_amax", "raw_amax", "pow2_scale", "raw_tiny", "pow2_tiny"}, true},
+};
 static const pairs_axis flat[] = {
     {"tokens", {SIZES}, true},
     {"pages", {"1", "3", "9"}, true},
@@ -178,6 +190,7 @@ static const struct {
     {"moe_align/sort", "moe_align", routes, LEN(routes), 0, 2},
     {"moe_combine/tokens", "moe_combine", sums, LEN(sums), 0, 2},
     {"topk/rows", "topk", best, LEN(best), 0, 2},
+    {"index_prepare/rows", "index_prepare", ready, LEN(ready), 0, 2},
     {"kv_quant/nibbles", "kv_quant", nibbles, LEN(nibbles), 0, 2},
     {"kv_quant/single", "kv_quant", flat, LEN(flat), 0, 2},
     {"kv_quant/copy", "kv_quant", flat, LEN(flat), 0, 2},

@@ -58,13 +58,14 @@ START_TEST(a_cache_of_another_record_is_refused)
     static const char *const problems[] = {
         "kv_quant:tokens=4,pages=2,record=v41_528-split-pow2_amax",
         "kv_gather:tokens=4,pages=2,record=v41_528-split-pow2_amax",
-        "mqa_logits_paged:batch=1,width=8,pages=2,heads=8,record=index_132-split-pow2_amax"};
+        "mqa_logits_paged:batch=1,width=8,pages=2,heads=8,record=index_132-split-pow2_amax",
+        "index_prepare:tokens=1,pages=2,heads=8,record=index_132-split-pow2_amax"};
     const hone_record interleaved = {HONE_KV_MLA_FP8_528, HONE_PAGE_INTERLEAVED,
                                      HONE_RULE_POW2_AMAX, 1};
     const hone_record raw = {HONE_KV_INDEX_FP8_132, HONE_PAGE_SPLIT, HONE_RULE_RAW_AMAX, 1};
-    const hone_record other = _i == 2 ? raw : interleaved;
-    const char *const differs = _i == 2 ? "record_rule differ" : "record_layout differ";
-    const size_t cache = _i == 1 ? 0 : 2;
+    const hone_record other = _i >= 2 ? raw : interleaved;
+    const char *const differs = _i >= 2 ? "record_rule differ" : "record_layout differ";
+    const size_t cache = _i == 1 ? 0 : _i == 3 ? 7 : 2;
     hone_arg args[HONE_MAX_OPERANDS] = {{0, 0, 0}};
     hone_operand operands[HONE_MAX_OPERANDS];
     hone_error error = {.status = HONE_OK};
@@ -110,7 +111,7 @@ int main(void)
     tcase_set_timeout(tests, 60);
     tcase_add_unchecked_fixture(tests, serving_fixture_write_usual, serving_fixture_remove);
     tcase_add_loop_test(tests, launches_check_their_arguments_first, 0, (int)ARRAY_LEN(bad_args));
-    tcase_add_loop_test(tests, a_cache_of_another_record_is_refused, 0, 3);
+    tcase_add_loop_test(tests, a_cache_of_another_record_is_refused, 0, 4);
     tcase_add_test(tests, a_problem_without_rows_launches_nothing_and_succeeds);
     const int result = suite_run("runtime/launch", tests);
     serving_fixture_stop();

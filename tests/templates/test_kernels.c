@@ -53,6 +53,10 @@ static const struct {
      "rtx4090"},
     {"fold:m=4096,k=7168", "a100"},
     {"fold:m=3,k=160,scale_layout=col,q_scale_layout=row", "h20"},
+    {"index_prepare:tokens=7,pages=9,heads=64,hadamard=1,record=index_132-split-pow2_amax", "h20"},
+    {"index_prepare:tokens=7,pages=9,heads=32,rope=last,pairs=halves,record=index_68-split-pow2_"
+     "amax",
+     "rtx4090"},
     {"kv_quant:tokens=7,pages=9,record=nvfp4_352-interleaved-e4m3_up", "h20"},
     {"kv_quant:tokens=7,pages=9,record=index_68-split-pow2_tiny", "a100"},
     {"kv_quant:tokens=7,pages=9,record=fp8_576-flat-tensor", "rtx4090"},

@@ -81,6 +81,9 @@ static const char *const problems[] = {
     "topk:rows=9,width=9000,k=60,in=bf16,span=both,pick=blocked,block=16,sort=by_score",
     "topk:rows=9,width=16384,k=512,span=compressed,pick=listed,block=8",
     "topk:rows=3,width=0,k=5",
+    "index_prepare:tokens=9,pages=3,heads=64,hadamard=1,record=index_132-split-pow2_amax",
+    "index_prepare:tokens=40,pages=5,page_size=32,page_stride=2180,heads=8,rope=last,pairs=halves,"
+    "record=index_68-split-pow2_tiny",
     "kv_quant:tokens=9,pages=3,record_format=index_132,record_layout=split,record_rule=raw_amax",
     "kv_quant:tokens=40,pages=5,page_size=32,record_format=v32_656,record_layout=interleaved,"
     "record_rule=pow2_scale",

@@ -28,6 +28,10 @@ hone_run(templates routes_many test_templates_routes LABELS slow TIMEOUT 3600 SE
 hone_test(templates topk LABELS unit release-only LINK hone_bench SOURCES templates/kernels.c templates/mutants.c templates/proof.c TIMEOUT 600)
 add_dependencies(test_templates_topk hone_emu hone-worker)
 hone_run(templates topk_many test_templates_topk LABELS slow TIMEOUT 7200 SET HONE_TOPK_ROWS=10000 HONE_TOPK_ORDERS=20 HONE_TOPK_FAULTS=1)
+# Faults in what makes an indexer's queries and keys ready.
+hone_test(templates prepare LABELS unit release-only LINK hone_bench SOURCES templates/kernels.c templates/mutants.c templates/proof.c TIMEOUT 600)
+add_dependencies(test_templates_prepare hone_emu hone-worker)
+hone_run(templates prepare_all test_templates_prepare LABELS slow TIMEOUT 3600 SET HONE_PREPARE_FAULTS=1)
 # KV caches written and read back.
 hone_test(templates records LABELS unit release-only LINK hone_bench SOURCES templates/kernels.c templates/proof.c TIMEOUT 600)
 add_dependencies(test_templates_records hone_emu hone-worker)
