@@ -313,16 +313,10 @@ hone_status problem_operands(const hone_problem *problem, hone_operand out[HONE_
         len = problem_operands_moe_combine(&problem->as.moe_combine, made);
         break;
     case HONE_OP_TOPK:
-        len = problem_operands_topk(&problem->as.topk, made);
-        break;
     case HONE_OP_MQA_LOGITS:
-        len = problem_operands_mqa(&problem->as.mqa_logits, made);
-        break;
     case HONE_OP_MQA_LOGITS_PAGED:
-        len = problem_operands_mqa_paged(&problem->as.mqa_logits_paged, made);
-        break;
     case HONE_OP_INDEX_PREPARE:
-        len = problem_operands_prepare(&problem->as.index_prepare, made);
+        len = problem_operands_index(problem, made);
         break;
     case HONE_OP_KV_QUANT:
         len = operands_kv_quant(&problem->as.kv_quant, made);

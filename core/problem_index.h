@@ -32,6 +32,8 @@ void problem_work_mqa(const hone_problem *problem, double *flop, double *bytes);
 void problem_derive_prepare(hone_index_prepare *p);
 hone_status problem_check_prepare(const hone_index_prepare *p, hone_error *error);
 size_t problem_operands_prepare(const hone_index_prepare *p, hone_operand *out);
+/* Operands of one of the indexer's ops; how many. */
+size_t problem_operands_index(const hone_problem *problem, hone_operand *out);
 /* Bytes of its tokens, not of the whole cache. */
 double problem_bytes_prepare(const hone_index_prepare *p);
 

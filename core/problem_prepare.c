@@ -76,6 +76,20 @@ size_t problem_operands_prepare(const hone_index_prepare *p, hone_operand *out)
     return 10;
 }
 
+size_t problem_operands_index(const hone_problem *problem, hone_operand *out)
+{
+    switch (problem->op) {
+    case HONE_OP_TOPK:
+        return problem_operands_topk(&problem->as.topk, out);
+    case HONE_OP_MQA_LOGITS:
+        return problem_operands_mqa(&problem->as.mqa_logits, out);
+    case HONE_OP_MQA_LOGITS_PAGED:
+        return problem_operands_mqa_paged(&problem->as.mqa_logits_paged, out);
+    default:
+        return problem_operands_prepare(&problem->as.index_prepare, out);
+    }
+}
+
 double problem_bytes_prepare(const hone_index_prepare *p)
 {
     record_layout layout = {0};
