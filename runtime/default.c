@@ -16,8 +16,9 @@
  * leaves out those that differ in less than so many parameters from one before, unless they are the
  * best. */
 enum { CLIMB_POOL = 256, CLIMB_STEPS = 96, CLIMB_APART = 3 };
-/* One in so many looks is a draw: a draw costs as much as ten neighbours. */
-enum { SAMPLE_SHARE = 3 };
+/* One look in so many is a draw, which costs as much as ten neighbours; as many are beside the best,
+ * and the rest around them. */
+enum { SAMPLE_SHARE = 4 };
 
 /* The best so far, sorted. Distinct: of choices with one time only the first is kept; they mostly
  * differ in what makes no difference. */
@@ -181,14 +182,14 @@ done:
     return status;
 }
 
-/* Look at the legal configs that differ from one in a single parameter. */
+/* Look at the legal configs that differ from one in a single parameter, from the given one on. */
 static hone_status consider_beside(ranking *r, const manifest *m, const config *centre,
-                                   uint64_t *left, hone_error *error)
+                                   uint32_t from, uint64_t *left, hone_error *error)
 {
     hone_status status = HONE_OK;
     bool legal = false;
 
-    for (uint32_t p = 0; p < centre->len; p++) {
+    for (uint32_t p = from; p < centre->len; p++) {
         const int64_t *values = NULL;
         uint32_t len = manifest_param_values(m, p, &values);
         for (uint32_t v = 0; v < len; v++) {
@@ -201,6 +202,28 @@ static hone_status consider_beside(ranking *r, const manifest *m, const config *
             if (legal) {
                 --*left;
                 TRY(consider(r, m, &c, error));
+            }
+        }
+    }
+done:
+    return status;
+}
+
+/* And at those that differ in two, of which one alone may be worse or not legal: wider tiles want
+ * more chunks. */
+static hone_status consider_around(ranking *r, const manifest *m, const config *centre,
+                                   uint64_t *left, hone_error *error)
+{
+    hone_status status = HONE_OK;
+
+    for (uint32_t p = 0; p + 1 < centre->len; p++) {
+        const int64_t *values = NULL;
+        const uint32_t len = manifest_param_values(m, p, &values);
+        for (uint32_t v = 0; v < len && *left > 0; v++) {
+            config c = *centre;
+            c.value[p] = values[v];
+            if (c.value[p] != centre->value[p]) {
+                TRY(consider_beside(r, m, &c, p + 1, left, error));
             }
         }
     }
@@ -236,9 +259,10 @@ static const config *next_centre(const best_list *pool, const config *done, size
     return NULL;
 }
 
-/* From a sample's best go on to better ones beside them until there are none: a sample of a large
- * space has few configs without a fault in some parameter. */
-static hone_status climb(ranking *r, const manifest *m, uint64_t budget, hone_error *error)
+/* From a sample's best go on to better ones beside them, or around them, until there are none: a
+ * sample of a large space has few configs without a fault in some parameter. */
+static hone_status climb(ranking *r, const manifest *m, uint64_t budget, bool around,
+                         hone_error *error)
 {
     hone_status status = HONE_OK;
     config done[CLIMB_STEPS];
@@ -250,7 +274,10 @@ static hone_status climb(ranking *r, const manifest *m, uint64_t budget, hone_er
             break;
         }
         done[steps] = *centre;
-        TRY(consider_beside(r, m, &done[steps], &budget, error));
+        TRY(consider_beside(r, m, &done[steps], 0, &budget, error));
+        if (around) {
+            TRY(consider_around(r, m, &done[steps], &budget, error));
+        }
     }
 done:
     return status;
@@ -276,7 +303,8 @@ static hone_status rank_template(ranking *r, const manifest *m, uint64_t budget,
         TRY(consider_all(r, m, s, error));
     } else {
         TRY(consider_sample(r, m, s, budget / SAMPLE_SHARE, error));
-        TRY(climb(r, m, budget - budget / SAMPLE_SHARE, error));
+        TRY(climb(r, m, budget / SAMPLE_SHARE, false, error));
+        TRY(climb(r, m, budget - 2 * (budget / SAMPLE_SHARE), true, error));
     }
 done:
     space_close(s);

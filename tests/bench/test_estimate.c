@@ -7,6 +7,7 @@
 
 #include <check.h>
 #include <math.h>
+#include <string.h>
 
 /* The best config by the model, of one template, or a pinned one. */
 #define MMA_SYNC "fp8_gemm/mma_sync"
@@ -76,6 +77,10 @@ static const struct {
      CONFIG(0, 128, 128, 2, 1, 1, 2, 4, 0, 1, 1, 1)},
     {"emu:h200", "fp8_gemm:m=1024,n=4096,k=2048,recipe=f32-1x32-128x128", WGMMA,
      CONFIG(1, 128, 128, 2, 1, 1, 2, 4, 2, 1, 1, 1)}, /* turned, pairs, one B scale a warpgroup */
+    /* Five scales of columns, loaded once for 128 of K and two chunks of four units each. */
+    {"emu:h200", "fp8_gemm:m=256,n=1280,k=1024,recipe=f32-1x32-128x128", WGMMA,
+     "swap=0 block_m=128 block_n=160 row_groups=2 column_groups=1 chunks=2 sets=2 queue=1 stages=4 "
+     "pair=1 split_k=1 share=1 raster=1 staged=1 loader_registers=56 residency=1 idle=0"},
     {"emu:h20", "fp8_gemm:m=7,n=2112,k=7168,recipe=f32-1x128-128x128", WGMMA,
      CONFIG(1, 8, 128, 2, 1, 1, 1, 6, 0, 4, 0, 0)}, /* turned, K in four parts */
     {"emu:h20", "fp8_gemm:m=64,n=2112,k=7168,recipe=f32-1x32-32x32,out=f32", WGMMA,
@@ -178,6 +183,15 @@ static const struct {
  * instructions that PTX has, and CTAs at the edge do less. */
 #define TIME_TOLERANCE 0.10
 #define PIPE_TOLERANCE 0.30
+/* Of shared memory by a dense product on Hopper, whose accesses are all known. */
+#define SHARED_TOLERANCE 0.05
+
+static double tolerance_of(const char *template, int pipe)
+{
+    const bool known = template != NULL && strcmp(template, WGMMA) == 0 && pipe == PERF_SHARED;
+
+    return known ? SHARED_TOLERANCE : PIPE_TOLERANCE;
+}
 
 static double products(const hone_emu_counters *n)
 {
@@ -208,7 +222,8 @@ START_TEST(estimate_and_counters_give_the_same_time)
     for (int i = 0; i < PERF_LAUNCH; i++) {
         double pipe = r.model.term_ns[i];
         ck_assert_msg(pipe < r.time_ns / 4 ||
-                          fabs(estimated.term_ns[i] / pipe - 1) < PIPE_TOLERANCE,
+                          fabs(estimated.term_ns[i] / pipe - 1) <
+                              tolerance_of(kernels[_i].template, i),
                       "%s, %s: %.0f ns, counted %.0f", problem, perf_bound_name((perf_bound)i),
                       estimated.term_ns[i], pipe);
     }

@@ -18,6 +18,9 @@ static const struct {
     {"fp8_gemm:m=4096,n=7168,k=2048,recipe=f32-1x128-128x128", "h20"},
     {"fp8_gemm:m=4096,n=4096,k=4096,recipe=ue8m0-1x32-1x32", "h20"},
     {"fp8_gemm:m=256,n=1536,k=7168,recipe=f32-1x32-32x32", "h20"},
+    /* What is best differs from what is drawn in two parameters that only go together. */
+    {"fp8_gemm:m=128,n=1792,k=5120,recipe=f32-1x32-128x128", "h200"},
+    {"fp8_gemm:m=512,n=32768,k=512,recipe=f32-1x32-128x128", "h200"},
     {"fp8_gemm:m=17,n=1024,k=4096,batch=8,recipe=f32-1x128-128x128", "rtx4090"},
     {"act_quant:m=1,k=7168", "h20"},
     {"act_quant:m=4096,k=7168,scale=ue8m0,group=32,rule=pow2_amax", "h20"},
@@ -104,7 +107,7 @@ START_TEST(a_small_budget_samples_and_stays_within_it)
 
     ck_assert_uint_gt(count, 0);
     ck_assert_uint_le(looked_at,
-                      40 * templates_len(all)); /* a sample of 20, and 20 beside the best */
+                      40 * templates_len(all)); /* a sample of 10, and 30 near the best */
 }
 END_TEST
 
@@ -116,7 +119,7 @@ START_TEST(the_default_is_near_the_best_that_there_is)
     rank(cases[_i].problem, cases[_i].gpu, 0, &found, 1, NULL);
     rank(cases[_i].problem, cases[_i].gpu, 32768, &better, 1, NULL);
     ck_assert_double_ge(found.ns, better.ns);
-    ck_assert_msg(found.ns < 1.12 * better.ns, "%s: %.0f and %.0f ns", cases[_i].problem, found.ns,
+    ck_assert_msg(found.ns < 1.02 * better.ns, "%s: %.0f and %.0f ns", cases[_i].problem, found.ns,
                   better.ns);
 }
 END_TEST
