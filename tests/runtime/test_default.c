@@ -21,6 +21,9 @@ static const struct {
     /* What is best differs from what is drawn in two parameters that only go together. */
     {"fp8_gemm:m=128,n=1792,k=5120,recipe=f32-1x32-128x128", "h200"},
     {"fp8_gemm:m=512,n=32768,k=512,recipe=f32-1x32-128x128", "h200"},
+    {"fp8_gemm:m=64,n=5120,k=2304,recipe=f32-1x128-e2m1/ue8m0/1x32", "h20"},
+    /* Three lines of scales of one thread that loads. */
+    {"fp8_gemm:m=32,n=7168,k=2048,recipe=ue8m0-1x32-e2m1/1x32", "h20"},
     {"fp8_gemm:m=17,n=1024,k=4096,batch=8,recipe=f32-1x128-128x128", "rtx4090"},
     {"act_quant:m=1,k=7168", "h20"},
     {"act_quant:m=4096,k=7168,scale=ue8m0,group=32,rule=pow2_amax", "h20"},
