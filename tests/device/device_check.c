@@ -1,9 +1,10 @@
-/* device_check.c - hone-device-check: asks a device what no manual says, and compares two devices'
- * answers.
+/* device_check.c - hone-device-check: asks a device what no manual says, and what the products'
+ * kernels give, and compares two devices' answers.
  *
- *   hone-device-check ask SPEC FOLDER [PROBE...]   writes FOLDER/PROBE.golden
+ *   hone-device-check ask SPEC FOLDER [PROBE...]   writes FOLDER/PROBE.golden; all: and products
  *   hone-device-check compare FOLDER FOLDER        exit 1 when bits differ that should not */
 #include "tests/device/probe.h"
+#include "tests/device/products.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -38,6 +39,39 @@ static hone_status ask_one(const probe *p, const device *d, const char *folder, 
     return status;
 }
 
+static hone_status ask_product(const product *p, const device *d, const char *folder, bool *serves,
+                               hone_error *error)
+{
+    golden g = {0};
+    hone_status status = product_is_for(p, d, serves, error);
+
+    if (status == HONE_OK && *serves) {
+        status = product_ask(p, d, false, &g, error);
+    }
+    if (status == HONE_OK && *serves) {
+        status = golden_write(&g, folder, error);
+    }
+    golden_free(&g);
+    return status;
+}
+
+static int ask_products(const device *d, const char *folder)
+{
+    int failed = 0;
+
+    for (size_t n = 0; n < products_len; n++) {
+        hone_error error = {0};
+        bool serves = false;
+        const hone_status status = ask_product(&products[n], d, folder, &serves, &error);
+        printf("%-15s %s\n", products[n].name,
+               status != HONE_OK ? error.message
+               : serves          ? "asked"
+                                 : "is of another arch");
+        failed += status != HONE_OK;
+    }
+    return failed;
+}
+
 static int ask(const char *spec, const char *folder, char *const *names, int len)
 {
     hone_error error = {0};
@@ -65,34 +99,35 @@ static int ask(const char *spec, const char *folder, char *const *names, int len
         printf("%-12s %s\n", probes[n].name, status == HONE_OK ? "asked" : error.message);
         failed += status != HONE_OK;
     }
+    failed += len == 0 ? ask_products(d, folder) : 0;
     device_close(d);
     return failed > 0;
 }
 
-static bool answered(const probe *p, const char *folder)
+static bool answered(const char *name, const char *folder)
 {
     char path[600];
 
-    snprintf(path, sizeof path, "%s/%s.golden", folder, p->name);
+    snprintf(path, sizeof path, "%s/%s.golden", folder, name);
     return access(path, F_OK) == 0;
 }
 
 /* One line; true when the two agree as far as they should. */
-static bool compare_one(const probe *p, const char *a, const char *b)
+static bool compare_one(const char *name, bool approximate, const char *a, const char *b)
 {
     golden x = {0}, y = {0};
     golden_difference d = {0};
     hone_error error = {0};
     bool good = false;
 
-    if (golden_read(a, p->name, &x, &error) != HONE_OK ||
-        golden_read(b, p->name, &y, &error) != HONE_OK ||
+    if (golden_read(a, name, &x, &error) != HONE_OK ||
+        golden_read(b, name, &y, &error) != HONE_OK ||
         golden_compare(&x, &y, &d, &error) != HONE_OK) {
-        printf("%-12s %s\n", p->name, error.message);
+        printf("%-15s %s\n", name, error.message);
         goto done;
     }
-    good = d.differing == 0 || p->approximate;
-    printf("%-12s %8" PRIu64 " words, %" PRIu64 " differ", p->name, d.words, d.differing);
+    good = d.differing == 0 || approximate;
+    printf("%-15s %8" PRIu64 " words, %" PRIu64 " differ", name, d.words, d.differing);
     if (d.differing > 0) {
         printf("; the first in case %" PRIu64 ", word %" PRIu64 ": %08x, %08x",
                d.first / x.out_each, d.first % x.out_each, x.out[d.first], y.out[d.first]);
@@ -100,7 +135,7 @@ static bool compare_one(const probe *p, const char *a, const char *b)
     if (d.differing > 0 && d.ulps != UINT64_MAX) {
         printf("; as fp32 at most %" PRIu64 " ulp apart", d.ulps);
     }
-    puts(p->approximate ? " (no bits are promised)" : "");
+    puts(approximate ? " (no bits are promised)" : "");
 done:
     golden_free(&x);
     golden_free(&y);
@@ -112,11 +147,16 @@ static int compare(const char *a, const char *b)
     bool good = true;
 
     for (size_t n = 0; n < probes_len; n++) {
-        if (probes[n].arch != 0 && !answered(&probes[n], a) && !answered(&probes[n], b)) {
+        if (probes[n].arch != 0 && !answered(probes[n].name, a) && !answered(probes[n].name, b)) {
             printf("%-12s of sm_%d: neither was asked\n", probes[n].name, (int)probes[n].arch);
             continue;
         }
-        good = compare_one(&probes[n], a, b) && good;
+        good = compare_one(probes[n].name, probes[n].approximate, a, b) && good;
+    }
+    for (size_t n = 0; n < products_len; n++) {
+        if (answered(products[n].name, a) || answered(products[n].name, b)) {
+            good = compare_one(products[n].name, false, a, b) && good;
+        }
     }
     return good ? 0 : 1;
 }

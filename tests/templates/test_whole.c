@@ -2,8 +2,10 @@
  * taken by NVRTC and fits its device, and one that ptxas has nothing against is clean in its
  * machine code. A space is some ten thousand kernels, hours of NVRTC, so it is cut into shards:
  * HONE_SHARD=i/n compiles the i-th of n (by a hash, so that a shard is a sample of the whole), and
- * HONE_SHARD_ROW=r keeps to one problem. Configs that differ in launch or raster alone are the same
- * code but for a constant, and count as one. What ptxas said of each is printed. */
+ * HONE_SHARD_ROW=r keeps to one problem. HONE_PAIRS=1 compiles instead some hundred configs a
+ * problem in which each pair of values stands that any legal config has. Configs that differ in
+ * launch or raster alone are the same code but for a constant, and count as one. What ptxas said of
+ * each is printed. */
 #include "tests/templates/kernels.h"
 
 #include "bench/sass.h"
@@ -17,6 +19,7 @@
 #define WGMMA    "fp8_gemm/sm90_wgmma"
 #define MMA_SYNC "fp8_gemm/mma_sync"
 #define SCALED   "fp8_gemm/sm120_block_scale"
+#define FP4      "fp8_gemm/sm90_wgmma_fp4"
 #define SHAPE    "fp8_gemm:m=4096,n=7168,k=7168,recipe="
 static const struct {
     const char *template, *gpu, *problem;
@@ -36,6 +39,8 @@ static const struct {
     {MMA_SYNC, "h20", "fp8_gemm:m=129,n=2112,k=7176,recipe=f32-1x128-1x128,accumulate=1"},
     {SCALED, "rtx5090", SHAPE "ue8m0-1x32-32x32"},
     {SCALED, "rtx5090", SHAPE "ue8m0-1x32-e2m1/1x32,out=f32,accumulate=1"},
+    {FP4, "h20", SHAPE "f32-1x128-e2m1/ue8m0/1x32"},
+    {FP4, "h20", SHAPE "ue8m0-1x32-e2m1/1x32,out=f32"},
 };
 
 static kernels shared;
@@ -134,7 +139,8 @@ static void check_words(const walk *w, const compiled *code, const char *entry)
     const sass_loop *l = sass_main_loop(&f);
     ck_assert_msg(f.all.kinds[SASS_LOCAL] == 0, "%s: local memory", entry);
     ck_assert_msg(l != NULL, "%s: no products in a loop", entry);
-    ck_assert_msg(strcmp(manifest_name(w->m), WGMMA) != 0 || l->count.kinds[SASS_GMMA] > 0,
+    ck_assert_msg(strncmp(manifest_name(w->m), WGMMA, strlen(WGMMA)) != 0 ||
+                      l->count.kinds[SASS_GMMA] > 0,
                   "%s: no wgmma in the main loop", entry);
     sass_function_free(&f);
 }
@@ -200,6 +206,101 @@ static void walk_space(walk *w, shard part, plan *p)
     space_close(s);
 }
 
+/* ---- Pairs ----------------------------------------------------------------------------------- */
+
+enum { VALUES = 32 };
+
+/* Which values of two parameters stand together: a bit for the second's. */
+typedef struct pairs {
+    uint32_t seen[MANIFEST_MAX_PARAMS][VALUES][MANIFEST_MAX_PARAMS];
+} pairs;
+
+/* Where each value of a config stands in its parameter's list. */
+static void places_of(const manifest *m, const config *c, uint32_t at[MANIFEST_MAX_PARAMS])
+{
+    for (uint32_t i = 0; i < c->len; i++) {
+        const int64_t *values;
+        const uint32_t len = manifest_param_values(m, i, &values);
+        for (at[i] = 0; at[i] + 1 < len && values[at[i]] != c->value[i]; at[i]++) {
+        }
+        ck_assert_uint_lt(at[i], VALUES);
+    }
+}
+
+/* How many pairs of a config are not in `all`. */
+static int pairs_new(const pairs *all, const manifest *m, const config *c)
+{
+    uint32_t at[MANIFEST_MAX_PARAMS];
+    int count = 0;
+
+    places_of(m, c, at);
+    for (uint32_t i = 0; i < c->len; i++) {
+        for (uint32_t k = i + 1; k < c->len; k++) {
+            count += (all->seen[i][at[i]][k] >> at[k] & 1) == 0;
+        }
+    }
+    return count;
+}
+
+static void pairs_add(pairs *all, const manifest *m, const config *c)
+{
+    uint32_t at[MANIFEST_MAX_PARAMS];
+
+    places_of(m, c, at);
+    for (uint32_t i = 0; i < c->len; i++) {
+        for (uint32_t k = i + 1; k < c->len; k++) {
+            all->seen[i][at[i]][k] |= UINT32_C(1) << at[k];
+        }
+    }
+}
+
+static void compile_pairs(walk *w, const config *c, pairs *covered, plan *p)
+{
+    hone_error error = {.status = HONE_OK};
+
+    ck_assert_msg(manifest_plan(w->m, &w->problem, &w->g.facts, c, p, &error) == HONE_OK, "%s",
+                  error.message);
+    pairs_add(covered, w->m, c);
+    compile_one(w, c, p);
+}
+
+/* Draws that have many new pairs, then fewer; what is left is found by walking. */
+static void cover_pairs(walk *w, plan *p)
+{
+    static const int wanted[] = {40, 20, 8, 3};
+    enum { DRAWS = 1500 };
+    hone_error error = {.status = HONE_OK};
+    pairs *covered = calloc(1, sizeof *covered);
+    uint64_t seed = 41;
+    space *s = NULL;
+    bool found = true, uniform = false;
+    config c;
+
+    ck_assert_ptr_nonnull(covered);
+    ck_assert_int_eq(space_open(w->m, &w->problem, &w->g.facts, &s, &error), HONE_OK);
+    for (size_t i = 0; i < ARRAY_LEN(wanted) * DRAWS; i++) {
+        ck_assert_int_eq(space_draw(s, &seed, 0, &c, &found, &uniform, &error), HONE_OK);
+        ck_assert(found);
+        if (pairs_new(covered, w->m, &c) >= wanted[i / DRAWS]) {
+            compile_pairs(w, &c, covered, p);
+        }
+    }
+    space_rewind(s);
+    for (;;) {
+        ck_assert_int_eq(space_next(s, 0, &c, &found, &error), HONE_OK);
+        if (!found) {
+            break;
+        }
+        w->legal++;
+        if (pairs_new(covered, w->m, &c) > 0) {
+            compile_pairs(w, &c, covered, p);
+        }
+    }
+    w->kernels = w->compiled;
+    space_close(s);
+    free(covered);
+}
+
 START_TEST(every_legal_config_compiles_and_fits)
 {
     const char *row = getenv("HONE_SHARD_ROW");
@@ -215,7 +316,11 @@ START_TEST(every_legal_config_compiles_and_fits)
         ck_assert_msg(hone_problem_parse(w.problem_text, &w.problem, &error) == HONE_OK, "%s",
                       error.message);
         ck_assert_int_eq(gpu_find(walked[_i].gpu, &w.g, &error), HONE_OK);
-        walk_space(&w, part, p);
+        if (getenv("HONE_PAIRS") != NULL) {
+            cover_pairs(&w, p);
+        } else {
+            walk_space(&w, part, p);
+        }
         printf("%s on %s, %s: %llu legal, %llu kernels, %llu compiled, ptxas speaks against %llu\n",
                walked[_i].template, w.g.slug, w.problem_text, (unsigned long long)w.legal,
                (unsigned long long)w.kernels, (unsigned long long)w.compiled,

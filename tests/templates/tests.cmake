@@ -45,4 +45,5 @@ hone_run(templates order_of_every_m test_templates_proof LABELS slow TIMEOUT 360
 
 # Whole spaces in shards: HONE_SHARD=i/n runs the i-th of n, each some ten thousand compiles divided by n.
 hone_test(templates whole LINK hone_bench SOURCES templates/kernels.c LABELS slow TIMEOUT 7200 SET HONE_SHARD=0/500)
+hone_run(templates whole_pairs test_templates_whole LABELS slow TIMEOUT 14400 SET HONE_PAIRS=1)
 add_dependencies(test_templates_whole hone-worker)
