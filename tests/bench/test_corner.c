@@ -2,8 +2,8 @@
  * (1.9), proved on emulated GPUs: configs that cover every parameter's values, with fewer SMs than
  * tiles where the grid is persistent, and every schedule of small ones with all checks.
  *
- * HONE_CORNER=n proves the default and up to n drawn configs of every row at every size, an hour or
- * so of a core with n = 4; without it one config of some rows at some sizes. HONE_CORNER_PART keeps
+ * HONE_CORNER=n proves the default and up to n drawn configs of every row at every size, hours with
+ * n = 4 (an hour of a loaded core with 1); without it one config of some rows at some sizes. HONE_CORNER_PART keeps
  * to `corners`, `shapes` or `schedules`; HONE_CORNER_LOG names a file of what has passed, which is
  * not proved again; HONE_TEST_CACHE keeps kernels from run to run. */
 #include "tests/bench/corner_log.h"
