@@ -3,9 +3,9 @@
  * tiles where the grid is persistent, and every schedule of small ones with all checks.
  *
  * HONE_CORNER=n proves the default and up to n drawn configs of every row at every size, hours with
- * n = 4 (an hour of a loaded core with 1); without it one config of some rows at some sizes. HONE_CORNER_PART keeps
- * to `corners`, `shapes` or `schedules`; HONE_CORNER_LOG names a file of what has passed, which is
- * not proved again; HONE_TEST_CACHE keeps kernels from run to run. */
+ * n = 4 (an hour of a loaded core with 1); without it one config of some rows at some sizes.
+ * HONE_CORNER_PART keeps to `corners`, `shapes` or `schedules`; HONE_CORNER_LOG names a file of
+ * what has passed, which is not proved again; HONE_TEST_CACHE keeps kernels from run to run. */
 #include "tests/bench/corner_log.h"
 #include "tests/support/suite.h"
 
@@ -114,8 +114,8 @@ static void prove_plan(proofs *of, const corner_candidate *c, const plan *launch
         count.logged++;
         return;
     }
-    ck_assert_msg(of->made != NULL || prover_open(of->d, &of->problem, of->seed, &of->made,
-                                                  &error) == HONE_OK,
+    ck_assert_msg(of->made != NULL ||
+                      prover_open(of->d, &of->problem, of->seed, &of->made, &error) == HONE_OK,
                   "%s", error.message);
     ck_assert_msg(prover_run(of->made, c->module, launches, c->code, &r, &error) == HONE_OK, "%s",
                   error.message);
