@@ -177,6 +177,16 @@ static const struct {
      "moe_gemm:m=320,n=768,k=1536,experts=3,tokens=8,group_layout=grouped_k,out=f32,recipe=f32-"
      "1x32-1x32",
      MOE "_k", NULL},
+    /* What is quantised, folded and moved. */
+    {"emu:h20", "act_quant:m=1024,k=7168", NULL, NULL},
+    {"emu:h20", "act_quant:m=1024,k=7168,group=32,in=f32", NULL, NULL},
+    {"emu:h20", "act_quant:m=1024,k=2048,activation=silu_mul", NULL, NULL},
+    {"emu:h20", "weight_quant:n=1024,k=7168", NULL, NULL},
+    {"emu:h20", "weight_quant:n=1024,k=7168,in=f32", NULL, NULL},
+    {"emu:h20", "mxfp4_fold:n=1024,k=7168", NULL, NULL},
+    {"emu:h20", "scale_pack:rows=65536,groups=56,batch=4", NULL, NULL},
+    {"emu:h20", "scale_pack:rows=7168,groups=2048,experts=32", NULL, NULL},
+    {"emu:h20", "kv_quant:tokens=4096,pages=256,record=v32_656-interleaved-raw_amax", NULL, NULL},
 };
 
 /* Of the time; of a pipe's own, where it takes a quarter of the time or more: ptxas drops
