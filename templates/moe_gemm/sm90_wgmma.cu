@@ -13,7 +13,7 @@ __global__ void __launch_bounds__(Tile<C>::kThreads, C.residency)
                         i32 m, i32 n, i32 k, i32 experts, i32 row_align, i64 d_row, i64 d_matrix,
                         i64 a_scale_row, i64 a_scale_group, i64 a_scale_matrix, i64 b_scale_row,
                         i64 b_scale_group, i64 b_scale_matrix, void *d_scale, i64 d_scale_row,
-                        i64 d_scale_group, i64 d_scale_matrix)
+                        i64 d_scale_group, i64 d_scale_matrix, void *workspace)
 {
     pipeline<C>({.a_map = &a_map,
                  .b_map = &b_map,
@@ -29,6 +29,7 @@ __global__ void __launch_bounds__(Tile<C>::kThreads, C.residency)
                  .n = n,
                  .k = k,
                  .batch = 1,
+                 .workspace = workspace,
                  .groups = {groups, m, experts, row_align},
                  .codes = {d_scale, d_scale_row, d_scale_group, d_scale_matrix}});
 }

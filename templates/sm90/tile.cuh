@@ -125,15 +125,14 @@ template <Config C> struct Tile {
                   "late: one scale of A for several of B");
     static_assert(C.joint == 1 || (kSorted && kIntervals % C.joint == 0),
                   "joint: a stage's intervals in equal parts");
-    static_assert(!kGated || (C.split_k == 1 && C.share <= 1 && !C.staged && !C.accumulate &&
+    static_assert(!kGated || (C.split_k == 1 && !C.staged && !C.accumulate &&
                               kHalf % (C.swap ? 64 : 8) == 0 && C.pair != (C.swap ? 2 : 1)),
                   "gates and ups: in one warpgroup, of loads that are its CTA's");
     static_assert(!kCodes || (kGated && (C.swap ? kRows / 2 : kHalf) % C.out_group == 0 &&
                               (C.column_groups == 1 || !C.swap)),
                   "codes: a group's columns in one CTA; not turned in one warpgroup");
-    static_assert(C.layout == 0 || (C.split_k == 1 && C.share <= 1),
-                  "groups of rows or K: K of a tile is not shared");
-    static_assert(!kGroupedK || (!C.b_e2m1 && !kGated && C.a_gran_k == C.b_gran_k && !C.a_packed &&
+    static_assert(C.layout == 0 || C.split_k == 1, "groups of rows or K: no cluster shares K");
+    static_assert(!kGroupedK || (C.share <= 1 && !C.b_e2m1 && !kGated && C.a_gran_k == C.b_gran_k && !C.a_packed &&
                                  !C.b_packed && !C.a_wide && !C.b_wide),
                   "grouped K: an expert's scales begin anywhere");
     static_assert(C.a_gran_k % kInterval == 0 && C.b_gran_k % kInterval == 0,

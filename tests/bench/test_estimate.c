@@ -144,6 +144,12 @@ static const struct {
      "moe_gemm:m=128,n=2048,k=1024,experts=16,tokens=64,topk=6,group_layout=masked,recipe=ue8m0-"
      "1x32-e2m1/1x32,activation=silu_mul_v4,out=e4m3,out_group=32",
      MOE "_fp4_gated", NULL},
+    {"emu:h20",
+     "moe_gemm:m=128,n=2048,k=1024,experts=16,tokens=64,topk=6,group_layout=masked,recipe=f32-"
+     "1x128-e2m1/ue8m0/1x32",
+     MOE "_fp4",
+     "fold=0 block_m=24 block_n=256 row_groups=1 chunks=1 sets=2 joint=1 stages=3 pair=0 share=3 "
+     "raster=1 staged=0 residency=2"},
     {"emu:rtx4090",
      "moe_gemm:m=128,n=2048,k=1024,experts=16,tokens=8,topk=6,group_layout=masked,recipe=ue8m0-"
      "1x32-32x32",

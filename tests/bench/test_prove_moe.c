@@ -9,10 +9,14 @@
 #define GATED_TEMPLATE "moe_gemm/sm90_wgmma_gated"
 #define FP4_TEMPLATE   "moe_gemm/sm90_wgmma_fp4"
 #define FP4_GATED      "moe_gemm/sm90_wgmma_fp4_gated"
+#define SHARED(share, raster, swap, m, n, rows, columns, chunks, sets, stages, pair)               \
+    "swap=" #swap " block_m=" #m " block_n=" #n " row_groups=" #rows " column_groups=" #columns    \
+    " chunks=" #chunks " sets=" #sets " queue=1 stages=" #stages " pair=" #pair " share=" #share   \
+    " raster=" #raster
 #define TILE(queue, raster, swap, m, n, rows, columns, chunks, sets, stages, pair)                 \
     "swap=" #swap " block_m=" #m " block_n=" #n " row_groups=" #rows " column_groups=" #columns    \
     " chunks=" #chunks " sets=" #sets " queue=" #queue " stages=" #stages " pair=" #pair           \
-    " raster=" #raster
+    " share=1 raster=" #raster
 #define REST(loader) " loader_registers=" #loader " residency=1 idle=1"
 #define PLAIN_IN(queue, raster, staged, loader, ...)                                               \
     PLAIN_TEMPLATE, TILE(queue, raster, __VA_ARGS__) " staged=" #staged REST(loader)
@@ -20,10 +24,11 @@
     GATED_TEMPLATE, TILE(queue, raster, __VA_ARGS__) REST(loader)
 #define PLAIN(...) PLAIN_IN(1, 8, __VA_ARGS__)
 #define GATED(...) GATED_IN(1, 8, __VA_ARGS__)
-#define FP4(m, n, rows, sets, joint, stages, pair, raster, staged, fold)                           \
+#define FP4_IN(share, m, n, rows, sets, joint, stages, pair, raster, staged, fold)                 \
     FP4_TEMPLATE, "fold=" #fold " block_m=" #m " block_n=" #n " row_groups=" #rows                 \
                   " chunks=1 sets=" #sets " joint=" #joint " stages=" #stages " pair=" #pair       \
-                  " raster=" #raster " staged=" #staged " residency=1"
+                  " share=" #share " raster=" #raster " staged=" #staged " residency=1"
+#define FP4(...) FP4_IN(1, __VA_ARGS__)
 
 /* n and k with tails; rows of experts that are no whole tiles */
 #define SHAPE     "moe_gemm:n=328,k=528,experts=5,tokens=96,topk=3,"
@@ -94,11 +99,11 @@ static const struct {
     {GATES_FP4 "silu_mul_v4,group_layout=psum,row_align=16,fill=1,recipe=ue8m0-1x32-e2m1/1x32" CODES
                "32",
      FP4_GATED,
-     "fold=0 block_m=16 block_n=256 row_groups=1 chunks=1 sets=2 joint=2 stages=4 pair=1 raster=8 "
+     "fold=0 block_m=16 block_n=256 row_groups=1 chunks=1 sets=2 joint=2 stages=4 pair=1 share=1 raster=8 "
      "residency=1"},
     {GATES_FP4 "silu_mul_v4,group_layout=masked,recipe=f32-1x128-e2m1/ue8m0/1x32" CODES "128",
      FP4_GATED,
-     "fold=1 block_m=24 block_n=256 row_groups=2 chunks=1 sets=1 joint=1 stages=4 pair=0 raster=8 "
+     "fold=1 block_m=24 block_n=256 row_groups=2 chunks=1 sets=1 joint=1 stages=4 pair=0 share=1 raster=8 "
      "residency=1"},
     /* ten groups of D: a row's last word has two of padding */
     {"moe_gemm:n=640,k=512,experts=5,tokens=96,topk=3,activation=silu_mul_v4,group_layout=psum,row_"
@@ -108,6 +113,24 @@ static const struct {
     {"moe_gemm:n=768,k=512,experts=5,tokens=96,topk=3,activation=silu_mul_v4,group_layout=psum,row_"
      "align=8,recipe=f32-1x128-128x128" CODES "128,out_scale=ue8m0,out_scale_layout=packed",
      GATED(40, 1, 16, 256, 2, 1, 1, 1, 4, 0)},
+    /* tiles that CTAs share: of labels, among pairs, with A's scale behind B's, fewer than runs */
+    {SHAPE "group_layout=contiguous,recipe=f32-1x128-128x128",
+     PLAIN_TEMPLATE, SHARED(3, 8, 0, 128, 128, 2, 1, 1, 1, 4, 0) " staged=1" REST(56)},
+    {SHAPE_FP4 "group_layout=masked,fill=1,recipe=f32-1x128-e2m1/ue8m0/1x32",
+     FP4_IN(3, 24, 128, 1, 2, 1, 4, 0, 1, 0, 0)},
+    {GATES "silu_mul,group_layout=masked,recipe=f32-1x128-128x128" CODES "128,out_scale=f32",
+     GATED_TEMPLATE, SHARED(3, 1, 1, 32, 256, 2, 1, 1, 1, 3, 1) REST(56)},
+    {GATES_FP4 "silu_mul_v4,group_layout=psum,row_align=8,recipe=f32-1x128-e2m1/ue8m0/1x32" CODES
+               "128",
+     FP4_GATED,
+     "fold=0 block_m=24 block_n=256 row_groups=1 chunks=1 sets=2 joint=2 stages=3 pair=0 share=3 "
+     "raster=1 residency=2"},
+    {"moe_gemm:n=256,k=1664,experts=2,tokens=5,topk=1,group_layout=masked,recipe=f32-1x128-128x128",
+     PLAIN_TEMPLATE, SHARED(13, 1, 1, 8, 128, 2, 1, 1, 1, 4, 0) " staged=0" REST(56)},
+    /* sampled: 512 tiles, 22 of three members each */
+    {"moe_gemm:m=64,n=2048,k=512,experts=32,tokens=64,topk=8,group_layout=masked,recipe=f32-1x128-"
+     "128x128",
+     PLAIN_TEMPLATE, SHARED(3, 1, 1, 16, 128, 2, 1, 1, 1, 6, 0) " staged=0" REST(56)},
 };
 
 START_TEST(a_config_is_proved)
@@ -129,7 +152,10 @@ enum {
     CODES_32,
     CODES_128,
     TURNED_128,
-    PADDED = 25
+    PADDED = 25,
+    SHARED_LABELS = 27,
+    SHARED_LATE,
+    SHARED_CODES
 };
 static const prove_mutant mutants[] = {
     {"the first expert's weights", LABELS, "w.expert = block.expert,", "w.expert = 0,"},
@@ -183,6 +209,12 @@ static const prove_mutant mutants[] = {
     {"rows that nobody has are not filled", MANY - 1, "!expert_has<Layout>(of, row)", "false"},
     {"what fills a row's last word is left as it was", PADDED, "pad % 4 != 0; pad++",
      "false; pad++"},
+    {"a member's last block is left out", SHARED_LABELS,
+     "w.blocks = min(to - begin, k_blocks)", "w.blocks = min(to - begin - 1, k_blocks)"},
+    {"a tile's last member stores its own sums", SHARED_LATE, "if (w.first > 0) {",
+     "if (false) {"},
+    {"sums of a part are no products yet", SHARED_CODES,
+     "w.first + w.blocks < schedule.k_blocks", "w.first < 0"},
 };
 
 START_TEST(a_mutant_is_refused)
