@@ -37,6 +37,39 @@ __device__ __forceinline__ void output_turned(const float (&sum)[Tiles][4], T *d
     }
 }
 
+// A warp's 8 x 8 matrix of 16-bit elements turned: a lane has two neighbours of row lane / 4.
+__device__ __forceinline__ u32 turn_matrix(u32 x)
+{
+    u32 y;
+    asm volatile("movmatrix.sync.aligned.m8n8.trans.b16 %0, %1;" : "=r"(y) : "r"(x));
+    return y;
+}
+
+// The same as output_turned where D is bf16, its rows multiples of eight elements and stored as they
+// are: turned in registers, four lanes write eight neighbours, each lane two for one look at its row.
+template <int Tiles, typename Rows>
+__device__ __forceinline__ void output_turned_pairs(const float (&sum)[Tiles][4], bf16 *d,
+                                                    i64 stride, i32 row, i32 column,
+                                                    const Rows &rows, i32 n)
+{
+    const i32 lane = i32(threadIdx.x) % 32;
+#pragma unroll
+    for (int j = 0; j < Tiles; j++) {
+        const u32 left = turn_matrix(bf16x2_from(sum[j][0], sum[j][1]));
+        const u32 right = turn_matrix(bf16x2_from(sum[j][2], sum[j][3]));
+        const i32 c = column + j * 8 + lane / 4, r = row + lane % 4 * 2;
+        if (row_kept(rows, c)) {
+            u32 *to = reinterpret_cast<u32 *>(d + c * stride + r);
+            if (r < n) {
+                to[0] = left;
+            }
+            if (r + 8 < n) {
+                to[4] = right;
+            }
+        }
+    }
+}
+
 // Four 8 x 8 matrices of 16-bit elements; lane l gives the address of row l % 8 of matrix l / 8.
 template <bool Turned>
 __device__ __forceinline__ void store_matrices(u32 at, u32 a, u32 b, u32 c, u32 d)

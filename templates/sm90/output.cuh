@@ -23,7 +23,10 @@ template <Config C> struct Output {
                                           i32 batch, i32 row, i32 column) const
     {
         Out *base = d + batch * batch_stride;
-        if constexpr (C.swap) {
+        if constexpr (C.swap && T::kGroupedRows && !C.out_f32) { // few rows, or a tile's last ones
+            output_turned_pairs(sum[0], base, row_stride, row + i32(threadIdx.x) % 128 / 32 * 16,
+                                column, rows, n);
+        } else if constexpr (C.swap) {
             output_turned<C.accumulate>(sum[0], base, row_stride,
                                         row + i32(threadIdx.x) % 128 / 32 * 16, column, rows, n);
         } else {
