@@ -259,17 +259,18 @@ static bool decode_indirect(ptx_builder *b, ptx_form *f)
 
 bool ptx_decode_cvt(ptx_builder *b, ptx_form *f)
 {
-    bool flush = ptx_form_take(f, "ftz");
+    bool flush = ptx_form_take(f, "ftz"), pack = ptx_form_has(f, "pack");
+    const char *mode = pack ? NULL : take_integer_rounding(f);
     char base[16];
 
+    /* Counted without the rounding, which may stand where a type belongs. */
     if (f->parts_len < 2 || b->statement->operands_len < 2) {
         return false;
     }
-    if (ptx_form_has(f, "pack")) {
+    if (pack) {
         return decode_direct(b, f, false);
     }
     ptx_text d = f->parts[f->parts_len - 2], s = f->parts[f->parts_len - 1];
-    const char *mode = take_integer_rounding(f);
     if (mode != NULL && is_float(s)) {
         ptx_form_take(f, "sat"); /* float to integer always clamps */
         return decode_round(b, mode, d, s, flush);

@@ -88,6 +88,57 @@ START_TEST(every_form_that_was_seen_loads_or_is_named)
 }
 END_TEST
 
+/* Loads `form` with each of its parts in turn left out (stand_in NULL) or replaced; returns how
+ * many still load. */
+static int load_astray(const char *form, const char *stand_in)
+{
+    char text[8192], operands[2048], astray[256];
+    hone_error error;
+    int loaded = 0;
+
+    form_operands(form, operands);
+    for (const char *part = strchr(form, '.'); part != NULL; part = strchr(part + 1, '.')) {
+        const char *rest = part + 1 + strcspn(part + 1, ".");
+        snprintf(astray, sizeof astray, "%.*s%s%s%s", (int)(part - form), form,
+                 stand_in == NULL ? "" : ".", stand_in == NULL ? "" : stand_in, rest);
+        snprintf(text, sizeof text, "%s%s %s;\nEND:\nret;\n}\n", HEAD, astray, operands);
+        hone_status status = load_text(text, &error, NULL, 0);
+        ck_assert_msg(status == HONE_OK || error.line == 9, "%s: %s", astray, error.message);
+        loaded += status == HONE_OK;
+    }
+    return loaded;
+}
+
+/* Modifiers that decoders look for anywhere, where a type or a shape belongs. */
+START_TEST(forms_with_a_part_astray_load_or_are_refused_with_their_line)
+{
+    static const char *const stand_ins[] = {NULL,   "rpi", "rn",  "ftz",   "sat", "relu",
+                                            "sync", "x4",  "f32", "f16x2", "cta", "pack"};
+    static const char *const forms[] = {"cvt.rni.s32.f32",
+                                        "cvt.rn.satfinite.e4m3x2.f32",
+                                        "cvt.pack.sat.u8.s32.b32",
+                                        "fma.rn.ftz.f32",
+                                        "add.rn.f32x2",
+                                        "setp.lt.and.f32",
+                                        "ld.global.nc.v4.u32",
+                                        "shfl.sync.bfly.b32",
+                                        "atom.shared.add.u32",
+                                        "cp.async.cg.shared.global",
+                                        "mbarrier.try_wait.parity.shared::cta.b64",
+                                        "ldmatrix.sync.aligned.m8n8.x4.shared.b16",
+                                        "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32",
+                                        "wgmma.mma_async.sync.aligned.m64n8k32.f32.e4m3.e4m3"};
+    int loaded = 0;
+
+    for (size_t n = 0; n < ARRAY_LEN(forms); n++) {
+        for (size_t k = 0; k < ARRAY_LEN(stand_ins); k++) {
+            loaded += load_astray(forms[n], stand_ins[k]);
+        }
+    }
+    ck_assert_int_gt(loaded, 20); /* or operands, not forms, were refused */
+}
+END_TEST
+
 START_TEST(unknown_forms_are_listed_all_at_once_with_their_lines)
 {
     static const char body[] = "tcgen05.fence::before_thread_sync;\nadd.s32 %r0, %r1, %r2;\n@%p0 "
@@ -409,6 +460,7 @@ int main(void)
 
     tcase_set_timeout(tests, 120);
     tcase_add_test(tests, every_form_that_was_seen_loads_or_is_named);
+    tcase_add_test(tests, forms_with_a_part_astray_load_or_are_refused_with_their_line);
     tcase_add_test(tests, unknown_forms_are_listed_all_at_once_with_their_lines);
     tcase_add_loop_test(tests, text_that_does_not_parse_is_refused_with_its_line, 0,
                         (int)ARRAY_LEN(bad));
