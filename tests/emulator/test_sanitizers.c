@@ -152,6 +152,18 @@ static const fault_case cases[] = {
     {"a plain load of an mbarrier", 32, 1, 0,
      "setp.eq.u32 %p9, %r0, 0; @%p9 mbarrier.init.shared::cta.b64 [s+8000], 1; bar.sync 0;\nld.shared.u32 %r9, [s+8004];", 11, 0, 0, "mbarrier", "4 bytes at offset 8004 of shared memory: an mbarrier lives at 8000",
      "setp.eq.u32 %p9, %r0, 0; @%p9 mbarrier.init.shared::cta.b64 [s+8000], 1; bar.sync 0;\n@%p9 mbarrier.inval.shared::cta.b64 [s+8000]; bar.sync 0;"},
+    {"lanes that arrive again before the rest of their warp", 32, 1, 0,
+     "setp.lt.u32 %p6, %r0, 16; @!%p6 bra L;\nbarrier.arrive 1, 64;\nbarrier.arrive 1, 64;\nL:", 12, 0, 0, "barrier-divergence",
+     "barrier 1: lanes 0000ffff arrive again while the rest of their warp has not arrived once",
+     "barrier.arrive 1, 64;\nbarrier.sync 1, 64;"},
+    {"an aligned barrier that lanes name differently", 32, 1, 0,
+     "and.b32 %r9, %r0, 1;\nbar.sync %r9, 32;", 11, 0, 0, "barrier-divergence",
+     "an aligned barrier of which lanes aaaaaaaa name another, or another count, than lanes 55555555",
+     "and.b32 %r9, %r2, 1;\nbar.sync %r9, 32;"},
+    {"more arrivals pending than an mbarrier counts", 32, 1, 0,
+     "@%p4 mbarrier.init.shared::cta.b64 [s+8000], 1048575;\n@%p4 cp.async.mbarrier.arrive.shared::cta.b64 [s+8000];", 11, 0, 0, "mbarrier",
+     "mbarrier at 8000: more than 1048575 arrivals pending",
+     "@%p4 mbarrier.init.shared::cta.b64 [s+8000], 1048574;\n@%p4 cp.async.mbarrier.arrive.shared::cta.b64 [s+8000];"},
 };
 /* clang-format on */
 
@@ -167,7 +179,7 @@ static const struct {
     {"races", "race", "race race_engines"},
     {"async misuse", "async-misuse", "sanitizers race_engines wgmma_flight mbarrier bulk"},
     {"proxy fences", "proxy-fence", "race_engines"},
-    {"barrier divergence", "barrier-divergence", "ptx_faults cluster"},
+    {"barrier divergence", "barrier-divergence", "sanitizers ptx_faults cluster"},
     {"bad membermask", "membermask", "ptx_faults"},
     {"deadlock", "deadlock", "ptx_faults cluster mbarrier"},
     {"mbarrier protocol", "mbarrier", "sanitizers mbarrier bulk"},
