@@ -216,6 +216,27 @@ START_TEST(asserts_say_what_failed_and_where)
 }
 END_TEST
 
+/* A declaration that is not the runtime's: there is nothing to read, and it still stops. */
+START_TEST(an_assertion_without_arguments_is_told)
+{
+    ptx_bench b;
+    static const char text[] =
+        ".version 8.8\n.target sm_90\n.address_size 64\n.extern .func __assertfail();\n"
+        ".visible .entry k()\n{\n.reg .pred %p;\n.reg .b32 %r0;\nmov.u32 %r0, %tid.x;\n"
+        "setp.lt.u32 %p, %r0, 7;\n@%p bra DONE;\ncall.uni __assertfail;\nDONE:\nret;\n}\n";
+
+    ptx_bench_open(&b);
+    ck_assert_msg(ptx_bench_load(&b, text) == HONE_OK, "%s", b.error.message);
+    ck_assert_int_ne(ptx_bench_run(&b, "k", (uint32_t[]){1, 1, 1}, (uint32_t[]){32, 1, 1}, NULL),
+                     HONE_OK);
+    ck_assert_str_eq(b.fault.kind, "assert");
+    ck_assert_str_eq(b.fault.message, "a device-side assert failed");
+    ck_assert_int_eq(b.fault.ptx_line, 12);
+    ck_assert_int_eq(b.fault.lane, 7);
+    ptx_bench_close(&b);
+}
+END_TEST
+
 int main(void)
 {
     TCase *tests = tcase_create("calls");
@@ -227,5 +248,6 @@ int main(void)
     tcase_add_test(tests, kernels_print_through_their_own_formats);
     tcase_add_test(tests, a_launch_prints_no_more_than_its_buffer);
     tcase_add_test(tests, asserts_say_what_failed_and_where);
+    tcase_add_test(tests, an_assertion_without_arguments_is_told);
     return suite_run("emulator/calls", tests);
 }

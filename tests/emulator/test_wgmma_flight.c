@@ -176,6 +176,19 @@ static const struct {
     {"poison in scale-d",
      ".reg .pred %none;\n" FENCE MMA "{%d0, %d1, %d2, %d3}, %xa, %xb, %none, 1, 1;\n" COMMIT WAIT,
      128, "uninitialised", 22, "scale-d comes from memory or a register that was never written"},
+    {"lanes that differ in scale-d",
+     FENCE "and.b32 %r6, %r0, 1; setp.eq.u32 %p1, %r6, 0;\n" MMA
+           "{%d0, %d1, %d2, %d3}, %xa, %xb, %p1, 1, 1;\n" COMMIT WAIT,
+     128, "precondition", 22, "scale-d is true in lanes 55555555 and false in the others"},
+    {"B where a copy has not been waited for",
+     "setp.eq.u32 %p1, %r0, 96;\n@%p1 cp.async.ca.shared.global [%r2+4096], [%x0], 4;\n" FENCE MMA_D
+         COMMIT WAIT,
+     128, "async-misuse", 23,
+     "B is read at 4096 of shared memory, where a copy in flight will write"},
+    {"A where an mbarrier lives",
+     "setp.eq.u32 %p1, %r0, 0;\n@%p1 mbarrier.init.shared::cta.b64 [%r2], 1;\n" FENCE MMA_D COMMIT
+         WAIT,
+     128, "mbarrier", 23, "A is read at 0 of shared memory, where an mbarrier lives"},
 };
 
 START_TEST(what_breaks_a_rule_is_named)
