@@ -197,6 +197,13 @@ static const struct {
     {"a change of constants",
      "mov.u64 %x4, c;\ntensormap.replace.tile.rank.global.b1024.b32 [%x4], 1;", "tensor-map",
      "a map in constant memory cannot be changed", 1, NULL, false},
+    {"a store of a tensor that lies in constants",
+     "mov.u64 %x4, c; cvta.const.u64 %x4, %x4; "
+     "tensormap.replace.tile.global_address.global.b1024.b64 "
+     "[%x1], %x4;\n" REPLACE("global_dim", "0, 8") REPLACE("global_dim", "1, 1") ACQUIRE
+     "st.shared.v4.u32 [%r1+1024], {%r2,%r2,%r2,%r2}; fence.proxy.async;\n"
+     "cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%x1, {%r2, %r2}], [%r1+1024];",
+     "out-of-bounds", "a store into constant memory: kernels only read it", 5, NULL, false},
     {"a map copied over constants",
      "mov.u64 %x4, c;\ntensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.gpu."
      "sync.aligned [%x4], [s], 128;",
