@@ -128,6 +128,13 @@ static const struct {
           "cluster "
           "[%r1+1024], [%x0, {%r2, %r2}], [%r1], %r5;",
      "precondition", "a multicast to the CTAs 0x3 of a cluster of 1", 1, NULL, false},
+    {"a box for another CTA than its mbarrier's",
+     "mov.u32 %r5, %cluster_ctarank; xor.b32 %r5, %r5, 1; mapa.shared::cluster.u32 %r6, %r1, "
+     "%r5;\n" INIT
+     "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%r6+1024], "
+     "[%x0, {%r2, %r2}], [%r1];",
+     "precondition", "the box goes to CTA 1 of the cluster, the mbarrier lies in CTA 0", 2, NULL,
+     false},
     {"a coordinate that nobody set", INIT TO("%x0", "{%r2, %r20}"), "uninitialised",
      "an operand of the tensor copy comes from memory or a register that was never written", 1,
      NULL, false},
@@ -257,7 +264,10 @@ static hone_status run(ptx_bench *b, int n, hone_emu_timing timing, uint64_t *da
     ck_assert_int_eq(memory_write(b->memory, *work, &m, sizeof m, &b->error), HONE_OK);
     hone_status status = ptx_bench_load(b, text);
     ck_assert_msg(status == HONE_OK, "%s: %s", cases[n].name, b->error.message);
-    return ptx_bench_run(b, "k", (uint32_t[]){1, 1, 1}, (uint32_t[]){1, 1, 1},
+    /* Whoever maps an address into another CTA is one of a pair. */
+    uint32_t ctas = strstr(cases[n].body, "mapa.") != NULL ? 2 : 1;
+    b->launch.cluster[0] = ctas;
+    return ptx_bench_run(b, "k", (uint32_t[]){ctas, 1, 1}, (uint32_t[]){1, 1, 1},
                          (void *[]){&m, work, data});
 }
 
