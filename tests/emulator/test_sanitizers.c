@@ -196,11 +196,39 @@ START_TEST(a_detector_that_is_said_to_be_tested_here_is)
 }
 END_TEST
 
+/* A copy that comes late keeps its arrival pending: more are then pending than a phase expects. */
+START_TEST(more_arrivals_dropped_than_a_phase_expects_are_told)
+{
+    ptx_bench b;
+    uint64_t data;
+    static const uint8_t zeros[64];
+    static const char text[] =
+        ".version 8.8\n.target sm_90a\n.address_size 64\n.visible .entry k(.param .u64 data)\n{\n"
+        ".reg .b64 %x0; .shared .align 16 .b8 s[64];\nld.param.u64 %x0, [data];\n"
+        "mbarrier.init.shared::cta.b64 [s], 1;\ncp.async.ca.shared.global [s+16], [%x0], 4;\n"
+        "cp.async.mbarrier.arrive.shared::cta.b64 [s];\n"
+        "mbarrier.arrive_drop.shared::cta.b64 _, [s], 2;\nret;\n}\n";
+
+    ptx_bench_open(&b);
+    b.launch.timing = HONE_EMU_LATEST;
+    data = ptx_bench_buffer(&b, zeros, sizeof zeros);
+    ck_assert_msg(ptx_bench_load(&b, text) == HONE_OK, "%s", b.error.message);
+    ck_assert_int_ne(ptx_bench_run(&b, "k", (uint32_t[]){1, 1, 1}, (uint32_t[]){1, 1, 1},
+                                   (void *[]){&data}),
+                     HONE_OK);
+    ck_assert_str_eq(b.fault.message, "mbarrier at 0: 2 arrivals dropped of 1");
+    ck_assert_str_eq(b.fault.kind, "mbarrier");
+    ck_assert_int_eq(b.fault.ptx_line, 11);
+    ptx_bench_close(&b);
+}
+END_TEST
+
 int main(void)
 {
     TCase *tests = fault_case_tests("sanitizers", cases, ARRAY_LEN(cases));
 
     tcase_add_loop_test(tests, a_detector_that_is_said_to_be_tested_here_is, 0,
                         (int)ARRAY_LEN(detectors));
+    tcase_add_test(tests, more_arrivals_dropped_than_a_phase_expects_are_told);
     return suite_run("emulator/sanitizers", tests);
 }
