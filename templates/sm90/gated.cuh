@@ -85,7 +85,8 @@ template <Config C> struct Gated {
                 }
                 const u32 own = largest_bits(x);
                 const float s = group_scale<C.out_rule>(group_amax<4>(x, own));
-                divide_all<C.out_rule, true>(y, x, s, own < kInfinityBits);
+                // What a gate made is known to 2^-20.
+                divide_all<C.out_rule, CLOSE>(y, x, s, own < kInfinityBits);
                 const i32 c = column + g * C.out_group;
                 const bool there = kept && c < out.n;
 #pragma unroll
@@ -156,7 +157,7 @@ template <Config C> struct Gated {
                     const float x[2] = {v[t][f][i], v[t][f][i + 2]};
                     const float s = group_scale<C.out_rule>(amax[i]);
                     float y[2];
-                    divide_all<C.out_rule, true>(y, x, s, largest_bits(x) < kInfinityBits);
+                    divide_all<C.out_rule, CLOSE>(y, x, s, largest_bits(x) < kInfinityBits);
                     const u32 pair = e4m3x2_from(y[0], y[1]);
                     if (row_kept(out.rows_of(w), r) && c < out.n) {
                         u8 *at = d + r * out.row_stride + c + lane / 4;
