@@ -107,7 +107,9 @@ void plan_work_estimate(const plan *p, const plan_launch *l, const hone_problem 
 
 void plan_work_retile(const plan *p, uint64_t tiles, perf_work *work)
 {
-    const double ctas = (double)tiles * (double)p->cover.ctas;
+    /* The CTAs of a tile; where clusters part theirs, each cluster's pieces are counted once. */
+    const double sharers = p->estimate.share > 1 ? (double)p->estimate.share : 1.0;
+    const double ctas = (double)tiles * (double)p->cover.ctas / sharers;
 
     if (p->cover.rows == 0 || p->estimate.tiles <= 0 || work->tiles <= 0) {
         return;

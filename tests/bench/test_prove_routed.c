@@ -23,6 +23,12 @@
     "moe_gemm:m=128,n=2048,k=1024,experts=16,tokens=8,topk=6,group_layout=masked,recipe=ue8m0-"    \
     "1x32-32x32"
 
+/* Three clusters part their tiles. */
+#define SHARED                                                                                     \
+    "swap=0 block_m=128 block_n=128 row_groups=2 column_groups=1 chunks=1 sets=1 queue=1 "         \
+    "stages=4 "                                                                                    \
+    "pair=0 share=3 raster=8 staged=0 loader_registers=56 residency=1 idle=1"
+
 static const char spread[] = "[0, 3, 0, 0, 20, 1, 0, 0]";
 
 static const struct {
@@ -36,13 +42,13 @@ static const struct {
     {LARGE, "one", 256, 0, 1, true},
 };
 
-static void prove_of(const char *spec, const char *text, const char *template, const char *name,
-                     prove_fixture *f, prove_result *out)
+static void prove_of(const char *spec, const char *text, const char *template, const char *pinned,
+                     const char *name, prove_fixture *f, prove_result *out)
 {
     hone_error error = {0};
     routing r = {0};
 
-    prove_fixture_open(f, spec, text, template, NULL, NULL, NULL);
+    prove_fixture_open(f, spec, text, template, pinned, NULL, NULL);
     prover_close(f->p);
     f->p = NULL;
     if (name != NULL && name[0] == '\0') {
@@ -61,7 +67,7 @@ static void prove_of(const char *spec, const char *text, const char *template, c
 
 static void prove(const char *text, const char *name, prove_fixture *f, prove_result *out)
 {
-    prove_of("emu:h20", text, "moe_gemm/mma_sync", name, f, out);
+    prove_of("emu:h20", text, "moe_gemm/mma_sync", NULL, name, f, out);
 }
 
 START_TEST(the_rows_that_are_timed_are_those_that_were_asked_for)
@@ -110,13 +116,15 @@ END_TEST
 START_TEST(estimate_and_counters_give_the_same_time_of_other_rows)
 {
     static const struct {
-        const char *device, *problem, *template, *routing;
+        const char *device, *problem, *template, *pinned, *routing;
     } rows[] = {
-        {"emu:h20", LARGE, "moe_gemm/mma_sync", "one"},
-        {"emu:h20", LARGE, "moe_gemm/mma_sync", "zipf"},
-        {"emu:h20", WIDE, "moe_gemm/sm90_wgmma", "zipf"},
-        {"emu:h20", WIDE, "moe_gemm/sm90_wgmma", "one"},
-        {"emu:h20", DECODE, "moe_gemm/sm90_wgmma", "zipf"},
+        {"emu:h20", LARGE, "moe_gemm/mma_sync", NULL, "one"},
+        {"emu:h20", LARGE, "moe_gemm/mma_sync", NULL, "zipf"},
+        {"emu:h20", WIDE, "moe_gemm/sm90_wgmma", NULL, "zipf"},
+        {"emu:h20", WIDE, "moe_gemm/sm90_wgmma", NULL, "one"},
+        {"emu:h20", WIDE, "moe_gemm/sm90_wgmma", SHARED, "zipf"},
+        {"emu:h20", WIDE, "moe_gemm/sm90_wgmma", SHARED, "balanced"},
+        {"emu:h20", DECODE, "moe_gemm/sm90_wgmma", NULL, "zipf"},
     };
     prove_fixture f;
     prove_result made;
@@ -124,7 +132,8 @@ START_TEST(estimate_and_counters_give_the_same_time_of_other_rows)
     routing r = {0};
     hone_error error = {0};
 
-    prove_of(rows[_i].device, rows[_i].problem, rows[_i].template, rows[_i].routing, &f, &made);
+    prove_of(rows[_i].device, rows[_i].problem, rows[_i].template, rows[_i].pinned,
+             rows[_i].routing, &f, &made);
     ck_assert_int_eq(routing_parse(rows[_i].routing, &r, &error), HONE_OK);
     ck_assert_msg(routed_time_of(f.choice.m, &f.choice.config, &f.problem, &f.d->gpu, &r, &told,
                                  &error) == HONE_OK,
