@@ -5,7 +5,8 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Below a few seconds a rate says nothing. A log gets a line now and then, a terminal one line that changes. */
+/* Below a few seconds a rate says nothing. A log gets a line now and then, a terminal one line that
+ * changes. */
 static const double settle_s = 2.0, terminal_s = 0.1, log_s = 30.0;
 
 static double now_s(void)

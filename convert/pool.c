@@ -86,7 +86,8 @@ static void work_on(pool *p, void *scratch)
     pthread_mutex_unlock(&p->lock);
 }
 
-/* Memory of a thread's own, in huge pages where that is worth one: rows of a tile lie pages apart. */
+/* Memory of a thread's own, in huge pages where that is worth one: rows of a tile lie pages apart.
+ */
 static void *make_scratch(size_t bytes)
 {
     const size_t unit = bytes >= HUGE ? HUGE : 64, all = (bytes + unit - 1) / unit * unit;

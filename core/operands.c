@@ -16,18 +16,10 @@ static uint64_t ceil_div(uint64_t a, uint64_t b)
     return a / b + (a % b != 0);
 }
 
-/* a * b * c, saturated: an overflow is refused once, at the end, by whoever sees UINT64_MAX. */
-static uint64_t product(uint64_t a, uint64_t b, uint64_t c)
-{
-    uint64_t ab, abc;
-
-    return checked_mul_u64(a, b, &ab) && checked_mul_u64(ab, c, &abc) ? abc : UINT64_MAX;
-}
-
 /* Bytes of `count` elements that lie side by side; a packed row begins at a whole byte. */
 static uint64_t row_bytes(int32_t element, uint64_t count)
 {
-    return ceil_div(product(count, (uint64_t)numfmt_dtype_bits((hone_dtype)element), 1), 8);
+    return ceil_div(product_u64(count, (uint64_t)numfmt_dtype_bits((hone_dtype)element), 1), 8);
 }
 
 static uint64_t scale_bytes(uint64_t rows, uint64_t groups, int32_t scale, int32_t layout)
@@ -37,11 +29,11 @@ static uint64_t scale_bytes(uint64_t rows, uint64_t groups, int32_t scale, int32
 
     switch (layout) {
     case HONE_SCALES_TMA:
-        return product(groups, aligned, element);
+        return product_u64(groups, aligned, element);
     case HONE_SCALES_PACKED:
-        return product(ceil_div(groups, 4), aligned, 4);
+        return product_u64(ceil_div(groups, 4), aligned, 4);
     default:
-        return product(rows, groups, element);
+        return product_u64(rows, groups, element);
     }
 }
 
@@ -89,18 +81,18 @@ static size_t operands_fp8_gemm(const hone_fp8_gemm *p, hone_operand *out)
     /* An inner batch lies beside the groups of a row, so that layouts pad the whole matrix once. */
     bool inner = p->batch_layout == HONE_BATCH_INNER;
     uint64_t a_scales =
-        inner ? scale_bytes(a_rows, product(batch, a_groups, 1), a->scale, p->a_scale_layout)
-              : product(batch, 1, scale_bytes(a_rows, a_groups, a->scale, p->a_scale_layout));
+        inner ? scale_bytes(a_rows, product_u64(batch, a_groups, 1), a->scale, p->a_scale_layout)
+              : product_u64(batch, 1, scale_bytes(a_rows, a_groups, a->scale, p->a_scale_layout));
     uint64_t b_scales =
-        product(batch, 1, scale_bytes(b_rows, b_groups, b->scale, p->b_scale_layout));
+        product_u64(batch, 1, scale_bytes(b_rows, b_groups, b->scale, p->b_scale_layout));
     uint64_t d_bytes = (uint64_t)numfmt_dtype_bits((hone_dtype)p->out) / 8;
 
-    out[0] = (hone_operand){"a", a->element, READ, product(batch, m, k)};
+    out[0] = (hone_operand){"a", a->element, READ, product_u64(batch, m, k)};
     out[1] = (hone_operand){"a_scale", a->scale, READ, a_scales};
-    out[2] = (hone_operand){"b", b->element, READ, product(batch, n, row_bytes(b->element, k))};
+    out[2] = (hone_operand){"b", b->element, READ, product_u64(batch, n, row_bytes(b->element, k))};
     out[3] = (hone_operand){"b_scale", b->scale, READ, b_scales};
     out[4] = (hone_operand){"d", p->out, p->accumulate ? BOTH : WRITTEN,
-                            product(product(batch, m, n), d_bytes, 1)};
+                            product_u64(product_u64(batch, m, n), d_bytes, 1)};
     return 5;
 }
 
@@ -116,27 +108,28 @@ static size_t operands_moe_gemm(const hone_moe_gemm *p, hone_operand *out)
     const uint64_t a_groups = ceil_div(k, (uint64_t)a->gran_k);
     const uint64_t b_groups = ceil_div(k, (uint64_t)b->gran_k);
     const uint64_t b_rows = ceil_div(n, (uint64_t)b->gran_mn);
-    const uint64_t d_rows = product(each || by_k ? experts : 1, m, 1);
+    const uint64_t d_rows = product_u64(each || by_k ? experts : 1, m, 1);
     const uint64_t labels = p->group_layout == HONE_GROUPS_CONTIGUOUS ? m : experts;
 
-    out[0] = (hone_operand){"a", a->element, READ, product(as, m, k)};
-    out[1] = (hone_operand){"a_scale", a->scale, READ,
-                            product(as, scale_bytes(m, a_groups, a->scale, p->a_scale_layout), 1)};
-    out[2] = (hone_operand){"b", b->element, READ, product(bs, n, row_bytes(b->element, k))};
-    out[3] =
-        (hone_operand){"b_scale", b->scale, READ,
-                       product(bs, scale_bytes(b_rows, b_groups, b->scale, p->b_scale_layout), 1)};
-    out[4] = (hone_operand){"groups", HONE_DTYPE_NONE, READ, product(labels, 4, 1)};
+    out[0] = (hone_operand){"a", a->element, READ, product_u64(as, m, k)};
+    out[1] =
+        (hone_operand){"a_scale", a->scale, READ,
+                       product_u64(as, scale_bytes(m, a_groups, a->scale, p->a_scale_layout), 1)};
+    out[2] = (hone_operand){"b", b->element, READ, product_u64(bs, n, row_bytes(b->element, k))};
+    out[3] = (hone_operand){
+        "b_scale", b->scale, READ,
+        product_u64(bs, scale_bytes(b_rows, b_groups, b->scale, p->b_scale_layout), 1)};
+    out[4] = (hone_operand){"groups", HONE_DTYPE_NONE, READ, product_u64(labels, 4, 1)};
     out[5] = (hone_operand){"d", p->out, p->accumulate ? BOTH : WRITTEN,
-                            product(d_rows, row_bytes(p->out, columns), 1)};
+                            product_u64(d_rows, row_bytes(p->out, columns), 1)};
     if (p->out != HONE_DTYPE_E4M3) {
         return 6;
     }
     out[6] = (hone_operand){"d_scale", p->out_scale, WRITTEN,
-                            product(as,
-                                    scale_bytes(m, ceil_div(columns, (uint64_t)p->out_group),
-                                                p->out_scale, p->out_scale_layout),
-                                    1)};
+                            product_u64(as,
+                                        scale_bytes(m, ceil_div(columns, (uint64_t)p->out_group),
+                                                    p->out_scale, p->out_scale_layout),
+                                        1)};
     return 7;
 }
 
@@ -147,16 +140,18 @@ static size_t operands_act_quant(const hone_act_quant *p, hone_operand *out)
     uint64_t groups = ceil_div(k, (uint64_t)p->group);
     uint64_t inputs = p->activation == HONE_ACTIVATION_PLAIN ? 1 : 2;
     const bool gathered = p->row_set == HONE_ROWS_GATHERED;
-    const uint64_t x_rows = gathered ? (uint64_t)p->tokens : product(experts, m, 1);
+    const uint64_t x_rows = gathered ? (uint64_t)p->tokens : product_u64(experts, m, 1);
     size_t len = 3;
 
-    out[0] = (hone_operand){"x", p->in, READ, product(x_rows, product(k, inputs, 1), in_bytes)};
-    out[1] = (hone_operand){"q", p->out, WRITTEN, product(experts, m, k)};
-    out[2] = (hone_operand){"scale", p->scale, WRITTEN,
-                            product(experts, scale_bytes(m, groups, p->scale, p->scale_layout), 1)};
+    out[0] =
+        (hone_operand){"x", p->in, READ, product_u64(x_rows, product_u64(k, inputs, 1), in_bytes)};
+    out[1] = (hone_operand){"q", p->out, WRITTEN, product_u64(experts, m, k)};
+    out[2] =
+        (hone_operand){"scale", p->scale, WRITTEN,
+                       product_u64(experts, scale_bytes(m, groups, p->scale, p->scale_layout), 1)};
     if (p->row_set != HONE_ROWS_EVERY) {
-        uint64_t rows = p->row_set == HONE_ROWS_MASKED ? experts : product(experts, m, 1);
-        out[len++] = (hone_operand){"rows", HONE_DTYPE_NONE, READ, product(rows, 4, 1)};
+        uint64_t rows = p->row_set == HONE_ROWS_MASKED ? experts : product_u64(experts, m, 1);
+        out[len++] = (hone_operand){"rows", HONE_DTYPE_NONE, READ, product_u64(rows, 4, 1)};
     }
     if (gathered) {
         out[len++] = (hone_operand){"dropped", HONE_DTYPE_NONE, BOTH, sizeof(uint64_t)};
@@ -173,8 +168,8 @@ static size_t operands_weight_quant(const hone_weight_quant *p, hone_operand *ou
     uint64_t in_bytes = (uint64_t)numfmt_dtype_bits((hone_dtype)p->in) / 8;
     uint64_t rows = ceil_div(n, (uint64_t)p->gran_n), groups = ceil_div(k, (uint64_t)p->gran_k);
 
-    out[0] = (hone_operand){"w", p->in, READ, product(n, k, in_bytes)};
-    out[1] = (hone_operand){"q", p->out, WRITTEN, product(n, k, 1)};
+    out[0] = (hone_operand){"w", p->in, READ, product_u64(n, k, in_bytes)};
+    out[1] = (hone_operand){"q", p->out, WRITTEN, product_u64(n, k, 1)};
     out[2] = (hone_operand){"scale", p->scale, WRITTEN,
                             scale_bytes(rows, groups, p->scale, p->scale_layout)};
     out[3] = (hone_operand){"special", HONE_DTYPE_NONE, BOTH, sizeof(uint64_t)};
@@ -184,7 +179,7 @@ static size_t operands_weight_quant(const hone_weight_quant *p, hone_operand *ou
 /* Bytes from a cache's first page to the end of its last. */
 static uint64_t cache_bytes(int64_t pages, int64_t page_stride, const record_layout *layout)
 {
-    uint64_t bytes, before_last = product((uint64_t)pages - 1, (uint64_t)page_stride, 1);
+    uint64_t bytes, before_last = product_u64((uint64_t)pages - 1, (uint64_t)page_stride, 1);
 
     return checked_add_u64(before_last, (uint64_t)layout->page_bytes, &bytes) ? bytes : UINT64_MAX;
 }
@@ -195,8 +190,8 @@ static size_t operands_kv_quant(const hone_kv_quant *p, hone_operand *out)
     uint64_t tokens = (uint64_t)p->tokens;
 
     record_layout_of(&p->record, p->page_size, &layout, NULL); /* checked before: cannot fail */
-    out[0] = (hone_operand){"x", p->in, READ, product(tokens, 2, (uint64_t)layout.input_dims)};
-    out[1] = (hone_operand){"slots", HONE_DTYPE_NONE, READ, product(tokens, 8, 1)};
+    out[0] = (hone_operand){"x", p->in, READ, product_u64(tokens, 2, (uint64_t)layout.input_dims)};
+    out[1] = (hone_operand){"slots", HONE_DTYPE_NONE, READ, product_u64(tokens, 8, 1)};
     /* Both, though only slots are written: their neighbours must stay as they are. */
     out[2] = (hone_operand){"cache", HONE_DTYPE_NONE, BOTH,
                             cache_bytes(p->pages, p->page_stride, &layout)};
@@ -219,13 +214,13 @@ static size_t operands_kv_gather(const hone_kv_gather *p, hone_operand *out)
     out[0] = (hone_operand){"cache", HONE_DTYPE_NONE, READ,
                             cache_bytes(p->pages, p->page_stride, &layout)};
     out[1] = (hone_operand){"index", HONE_DTYPE_NONE, READ,
-                            table ? product((uint64_t)p->sequences, (uint64_t)p->table_pages, 4)
-                                  : product(tokens, 8, 1)};
+                            table ? product_u64((uint64_t)p->sequences, (uint64_t)p->table_pages, 4)
+                                  : product_u64(tokens, 8, 1)};
     out[2] = (hone_operand){"starts", HONE_DTYPE_NONE, READ, table ? starts * 4 : 0};
     out[3] = (hone_operand){"out", raw ? HONE_DTYPE_NONE : HONE_DTYPE_BF16, WRITTEN,
-                            product(tokens, row, 1)};
+                            product_u64(tokens, row, 1)};
     out[4] = (hone_operand){"scales", raw ? layout.scale : HONE_DTYPE_NONE, WRITTEN,
-                            raw ? product(tokens, (uint64_t)layout.scales_bytes, 1) : 0};
+                            raw ? product_u64(tokens, (uint64_t)layout.scales_bytes, 1) : 0};
     out[5] = (hone_operand){"dropped", HONE_DTYPE_NONE, BOTH, sizeof(uint64_t)};
     out[6] = (hone_operand){"scale", HONE_DTYPE_F32, READ,
                             p->record.rule == HONE_RULE_TENSOR && !raw ? sizeof(float) : 0};
@@ -237,10 +232,10 @@ static size_t operands_fold(const hone_fold *p, hone_operand *out)
     uint64_t m = (uint64_t)p->m, k = (uint64_t)p->k;
     uint64_t groups = ceil_div(k, (uint64_t)p->group), blocks = ceil_div(k, (uint64_t)p->out_group);
 
-    out[0] = (hone_operand){"a", p->element, READ, product(m, k, 1)};
+    out[0] = (hone_operand){"a", p->element, READ, product_u64(m, k, 1)};
     out[1] = (hone_operand){"a_scale", p->scale, READ,
                             scale_bytes(m, groups, p->scale, p->scale_layout)};
-    out[2] = (hone_operand){"q", p->element, WRITTEN, product(m, k, 1)};
+    out[2] = (hone_operand){"q", p->element, WRITTEN, product_u64(m, k, 1)};
     out[3] = (hone_operand){"q_scale", p->scale, WRITTEN,
                             scale_bytes(m, blocks, p->scale, p->q_scale_layout)};
     out[4] = (hone_operand){"inexact", HONE_DTYPE_NONE, BOTH, sizeof(uint64_t)};
@@ -249,16 +244,17 @@ static size_t operands_fold(const hone_fold *p, hone_operand *out)
 
 static size_t operands_mxfp4_fold(const hone_mxfp4_fold *p, hone_operand *out)
 {
-    uint64_t rows = product((uint64_t)p->batch, (uint64_t)p->n, 1), k = (uint64_t)p->k;
-    uint64_t blocks = product((uint64_t)p->batch, ceil_div((uint64_t)p->n, (uint64_t)p->block_rows),
-                              ceil_div(k, (uint64_t)p->block_cols));
+    uint64_t rows = product_u64((uint64_t)p->batch, (uint64_t)p->n, 1), k = (uint64_t)p->k;
+    uint64_t blocks =
+        product_u64((uint64_t)p->batch, ceil_div((uint64_t)p->n, (uint64_t)p->block_rows),
+                    ceil_div(k, (uint64_t)p->block_cols));
 
-    out[0] = (hone_operand){"codes", HONE_DTYPE_E2M1, READ, product(rows, k / 2, 1)};
-    out[1] = (hone_operand){"scale", HONE_DTYPE_UE8M0, READ, product(rows, k / 32, 1)};
-    out[2] = (hone_operand){"q", HONE_DTYPE_E4M3, WRITTEN, product(rows, k, 1)};
-    out[3] =
-        (hone_operand){"q_scale", p->scale, WRITTEN,
-                       product(blocks, (uint64_t)numfmt_dtype_bits((hone_dtype)p->scale) / 8, 1)};
+    out[0] = (hone_operand){"codes", HONE_DTYPE_E2M1, READ, product_u64(rows, k / 2, 1)};
+    out[1] = (hone_operand){"scale", HONE_DTYPE_UE8M0, READ, product_u64(rows, k / 32, 1)};
+    out[2] = (hone_operand){"q", HONE_DTYPE_E4M3, WRITTEN, product_u64(rows, k, 1)};
+    out[3] = (hone_operand){
+        "q_scale", p->scale, WRITTEN,
+        product_u64(blocks, (uint64_t)numfmt_dtype_bits((hone_dtype)p->scale) / 8, 1)};
     return 4;
 }
 
@@ -269,10 +265,10 @@ static size_t operands_scale_pack(const hone_scale_pack *p, hone_operand *out)
     const uint64_t one = scale_bytes(rows, groups, p->scale, p->scale_layout);
 
     out[0] = (hone_operand){"scale", HONE_DTYPE_F32, READ,
-                            product(product(rows, groups, (uint64_t)p->batch), 4, 1)};
-    out[1] =
-        (hone_operand){"out", p->scale, WRITTEN,
-                       experts > 0 ? product(words, rows, 4) : product(one, (uint64_t)p->batch, 1)};
+                            product_u64(product_u64(rows, groups, (uint64_t)p->batch), 4, 1)};
+    out[1] = (hone_operand){"out", p->scale, WRITTEN,
+                            experts > 0 ? product_u64(words, rows, 4)
+                                        : product_u64(one, (uint64_t)p->batch, 1)};
     out[2] = (hone_operand){"ks", HONE_DTYPE_NONE, READ, experts * 4};
     out[3] = (hone_operand){"wrong", HONE_DTYPE_NONE, BOTH, sizeof(uint64_t)};
     return 4;

@@ -93,14 +93,6 @@ done:
     return status;
 }
 
-/* a * b * c, saturated: an overflow is refused by whoever sees UINT64_MAX. */
-static uint64_t product(uint64_t a, uint64_t b, uint64_t c)
-{
-    uint64_t ab, abc;
-
-    return checked_mul_u64(a, b, &ab) && checked_mul_u64(ab, c, &abc) ? abc : UINT64_MAX;
-}
-
 size_t problem_operands_topk(const hone_topk *p, hone_operand *out)
 {
     const uint64_t rows = (uint64_t)p->rows;
@@ -108,12 +100,13 @@ size_t problem_operands_topk(const hone_topk *p, hone_operand *out)
     const bool ends = p->span != HONE_SPAN_WHOLE, listed = p->pick == HONE_PICK_LISTED;
 
     out[0] = (hone_operand){"scores", p->in, READ,
-                            product(rows, (uint64_t)p->stride, (uint64_t)score_bytes(p))};
-    out[1] = (hone_operand){"start", HONE_DTYPE_NONE, READ, starts ? product(rows, 4, 1) : 0};
-    out[2] = (hone_operand){"end", HONE_DTYPE_NONE, READ, ends ? product(rows, 4, 1) : 0};
+                            product_u64(rows, (uint64_t)p->stride, (uint64_t)score_bytes(p))};
+    out[1] = (hone_operand){"start", HONE_DTYPE_NONE, READ, starts ? product_u64(rows, 4, 1) : 0};
+    out[2] = (hone_operand){"end", HONE_DTYPE_NONE, READ, ends ? product_u64(rows, 4, 1) : 0};
     out[3] = (hone_operand){"list", HONE_DTYPE_NONE, READ,
-                            listed ? product(rows, (uint64_t)(p->width / p->block), 4) : 0};
-    out[4] = (hone_operand){"index", HONE_DTYPE_NONE, WRITTEN, product(rows, (uint64_t)p->k, 4)};
+                            listed ? product_u64(rows, (uint64_t)(p->width / p->block), 4) : 0};
+    out[4] =
+        (hone_operand){"index", HONE_DTYPE_NONE, WRITTEN, product_u64(rows, (uint64_t)p->k, 4)};
     return 5;
 }
 

@@ -140,27 +140,19 @@ done:
     return status;
 }
 
-/* a * b * c, saturated: an overflow is refused by whoever sees UINT64_MAX. */
-static uint64_t product(uint64_t a, uint64_t b, uint64_t c)
-{
-    uint64_t ab, abc;
-
-    return checked_mul_u64(a, b, &ab) && checked_mul_u64(ab, c, &abc) ? abc : UINT64_MAX;
-}
-
 size_t problem_operands_moe_align(const hone_moe_align *p, hone_operand *out)
 {
-    const uint64_t entries = product((uint64_t)p->tokens, (uint64_t)p->topk, 1);
+    const uint64_t entries = product_u64((uint64_t)p->tokens, (uint64_t)p->topk, 1);
     const uint64_t experts = (uint64_t)p->experts, m = (uint64_t)p->m;
-    const uint64_t rows = p->group_layout == HONE_GROUPS_MASKED ? product(experts, m, 1) : m;
+    const uint64_t rows = p->group_layout == HONE_GROUPS_MASKED ? product_u64(experts, m, 1) : m;
     const uint64_t groups = p->group_layout == HONE_GROUPS_CONTIGUOUS ? m : experts;
 
     out[0] = (hone_operand){"topk_ids", HONE_DTYPE_NONE, READ,
-                            product(entries, p->ids == HONE_INDEX_I64 ? 8 : 4, 1)};
-    out[1] = (hone_operand){"groups", HONE_DTYPE_NONE, WRITTEN, product(groups, 4, 1)};
-    out[2] = (hone_operand){"source", HONE_DTYPE_NONE, WRITTEN, product(rows, 4, 1)};
-    out[3] = (hone_operand){"place", HONE_DTYPE_NONE, WRITTEN, product(entries, 4, 1)};
-    out[4] = (hone_operand){"counts", HONE_DTYPE_NONE, WRITTEN, product(experts, 4, 1)};
+                            product_u64(entries, p->ids == HONE_INDEX_I64 ? 8 : 4, 1)};
+    out[1] = (hone_operand){"groups", HONE_DTYPE_NONE, WRITTEN, product_u64(groups, 4, 1)};
+    out[2] = (hone_operand){"source", HONE_DTYPE_NONE, WRITTEN, product_u64(rows, 4, 1)};
+    out[3] = (hone_operand){"place", HONE_DTYPE_NONE, WRITTEN, product_u64(entries, 4, 1)};
+    out[4] = (hone_operand){"counts", HONE_DTYPE_NONE, WRITTEN, product_u64(experts, 4, 1)};
     out[5] = (hone_operand){"dropped", HONE_DTYPE_NONE, BOTH, sizeof(uint64_t)};
     return 6;
 }
@@ -168,14 +160,14 @@ size_t problem_operands_moe_align(const hone_moe_align *p, hone_operand *out)
 size_t problem_operands_moe_combine(const hone_moe_combine *p, hone_operand *out)
 {
     const uint64_t tokens = (uint64_t)p->tokens, n = (uint64_t)p->n;
-    const uint64_t entries = product(tokens, (uint64_t)p->topk, 1);
+    const uint64_t entries = product_u64(tokens, (uint64_t)p->topk, 1);
     const uint64_t in = (uint64_t)row_bytes(1, p->in), y = (uint64_t)row_bytes(1, p->out);
 
-    out[0] = (hone_operand){"d", p->in, READ, product((uint64_t)p->m, n, in)};
-    out[1] = (hone_operand){"place", HONE_DTYPE_NONE, READ, product(entries, 4, 1)};
-    out[2] = (hone_operand){"weight", HONE_DTYPE_F32, READ, product(entries, 4, 1)};
+    out[0] = (hone_operand){"d", p->in, READ, product_u64((uint64_t)p->m, n, in)};
+    out[1] = (hone_operand){"place", HONE_DTYPE_NONE, READ, product_u64(entries, 4, 1)};
+    out[2] = (hone_operand){"weight", HONE_DTYPE_F32, READ, product_u64(entries, 4, 1)};
     out[3] = (hone_operand){"dropped", HONE_DTYPE_NONE, BOTH, sizeof(uint64_t)};
-    out[4] = (hone_operand){"y", p->out, p->accumulate ? BOTH : WRITTEN, product(tokens, n, y)};
+    out[4] = (hone_operand){"y", p->out, p->accumulate ? BOTH : WRITTEN, product_u64(tokens, n, y)};
     return 5;
 }
 

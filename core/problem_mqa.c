@@ -125,16 +125,6 @@ done:
     return status;
 }
 
-/* a * b * c, saturated: an overflow is refused by whoever sees UINT64_MAX. */
-static uint64_t product(int64_t a, int64_t b, int64_t c)
-{
-    uint64_t ab, abc;
-
-    return checked_mul_u64((uint64_t)a, (uint64_t)b, &ab) && checked_mul_u64(ab, (uint64_t)c, &abc)
-               ? abc
-               : UINT64_MAX;
-}
-
 static int64_t bytes_of(int32_t dtype, int64_t elements)
 {
     return elements * numfmt_dtype_bits((hone_dtype)dtype) / 8;
@@ -145,17 +135,17 @@ size_t problem_operands_mqa(const hone_mqa_logits *p, hone_operand *out)
     const bool words = p->element == HONE_DTYPE_E2M1;
     const int64_t row = bytes_of(p->element, p->dims);
 
-    out[0] = (hone_operand){"q", p->element, READ, product(p->tokens, p->heads, row)};
+    out[0] = (hone_operand){"q", p->element, READ, product_i64(p->tokens, p->heads, row)};
     out[1] = (hone_operand){"q_scale", HONE_DTYPE_UE8M0, READ,
-                            words ? product(p->tokens, p->heads, 4) : 0};
-    out[2] = (hone_operand){"k", p->element, READ, product(p->keys, row, 1)};
+                            words ? product_i64(p->tokens, p->heads, 4) : 0};
+    out[2] = (hone_operand){"k", p->element, READ, product_i64(p->keys, row, 1)};
     out[3] = (hone_operand){"k_scale", words ? HONE_DTYPE_UE8M0 : HONE_DTYPE_F32, READ,
-                            product(p->keys, 4, 1)};
-    out[4] = (hone_operand){"weights", HONE_DTYPE_F32, READ, product(p->tokens, p->heads, 4)};
-    out[5] = (hone_operand){"start", HONE_DTYPE_NONE, READ, product(p->tokens, 4, 1)};
-    out[6] = (hone_operand){"end", HONE_DTYPE_NONE, READ, product(p->tokens, 4, 1)};
+                            product_i64(p->keys, 4, 1)};
+    out[4] = (hone_operand){"weights", HONE_DTYPE_F32, READ, product_i64(p->tokens, p->heads, 4)};
+    out[5] = (hone_operand){"start", HONE_DTYPE_NONE, READ, product_i64(p->tokens, 4, 1)};
+    out[6] = (hone_operand){"end", HONE_DTYPE_NONE, READ, product_i64(p->tokens, 4, 1)};
     out[7] = (hone_operand){"logits", p->out, WRITTEN,
-                            product(p->tokens, p->stride, bytes_of(p->out, 1))};
+                            product_i64(p->tokens, p->stride, bytes_of(p->out, 1))};
     return 8;
 }
 
@@ -163,20 +153,22 @@ size_t problem_operands_mqa_paged(const hone_mqa_logits_paged *p, hone_operand *
 {
     record_layout layout = {0};
     const int64_t rows = p->batch * p->next_n; /* below 2^31 */
-    uint64_t cache = product(p->pages - 1, p->page_stride, 1);
+    uint64_t cache = product_i64(p->pages - 1, p->page_stride, 1);
 
     record_layout_of(&p->record, p->page_size, &layout, NULL); /* checked before: cannot fail */
     cache = checked_add_u64(cache, (uint64_t)layout.page_bytes, &cache) ? cache : UINT64_MAX;
     const bool words = layout.element == HONE_DTYPE_E2M1;
-    out[0] = (hone_operand){"q", layout.element, READ, product(rows, p->heads, layout.data_bytes)};
-    out[1] =
-        (hone_operand){"q_scale", HONE_DTYPE_UE8M0, READ, words ? product(rows, p->heads, 4) : 0};
+    out[0] =
+        (hone_operand){"q", layout.element, READ, product_i64(rows, p->heads, layout.data_bytes)};
+    out[1] = (hone_operand){"q_scale", HONE_DTYPE_UE8M0, READ,
+                            words ? product_i64(rows, p->heads, 4) : 0};
     out[2] = (hone_operand){"cache", HONE_DTYPE_NONE, READ, cache};
-    out[3] = (hone_operand){"weights", HONE_DTYPE_F32, READ, product(rows, p->heads, 4)};
-    out[4] = (hone_operand){"lengths", HONE_DTYPE_NONE, READ, product(rows, 4, 1)};
-    out[5] = (hone_operand){"table", HONE_DTYPE_NONE, READ, product(p->batch, p->table_stride, 4)};
-    out[6] =
-        (hone_operand){"logits", p->out, WRITTEN, product(rows, p->stride, bytes_of(p->out, 1))};
+    out[3] = (hone_operand){"weights", HONE_DTYPE_F32, READ, product_i64(rows, p->heads, 4)};
+    out[4] = (hone_operand){"lengths", HONE_DTYPE_NONE, READ, product_i64(rows, 4, 1)};
+    out[5] =
+        (hone_operand){"table", HONE_DTYPE_NONE, READ, product_i64(p->batch, p->table_stride, 4)};
+    out[6] = (hone_operand){"logits", p->out, WRITTEN,
+                            product_i64(rows, p->stride, bytes_of(p->out, 1))};
     return 7;
 }
 

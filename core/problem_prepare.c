@@ -42,34 +42,24 @@ done:
     return status;
 }
 
-/* a * b * c, saturated: an overflow is refused by whoever sees UINT64_MAX. */
-static uint64_t product(int64_t a, int64_t b, int64_t c)
-{
-    uint64_t ab, abc;
-
-    return checked_mul_u64((uint64_t)a, (uint64_t)b, &ab) && checked_mul_u64(ab, (uint64_t)c, &abc)
-               ? abc
-               : UINT64_MAX;
-}
-
 size_t problem_operands_prepare(const hone_index_prepare *p, hone_operand *out)
 {
     record_layout layout = {0};
-    uint64_t cache = product(p->pages - 1, p->page_stride, 1);
+    uint64_t cache = product_i64(p->pages - 1, p->page_stride, 1);
 
     record_layout_of(&p->record, p->page_size, &layout, NULL); /* checked before: cannot fail */
     cache = checked_add_u64(cache, (uint64_t)layout.page_bytes, &cache) ? cache : UINT64_MAX;
     const bool words = layout.element == HONE_DTYPE_E2M1, turns = p->rope != HONE_ROPE_NONE;
-    out[0] = (hone_operand){"q", HONE_DTYPE_BF16, READ, product(p->tokens, p->heads, 2 * DIMS)};
-    out[1] = (hone_operand){"k", HONE_DTYPE_BF16, READ, product(p->tokens, 2 * DIMS, 1)};
+    out[0] = (hone_operand){"q", HONE_DTYPE_BF16, READ, product_i64(p->tokens, p->heads, 2 * DIMS)};
+    out[1] = (hone_operand){"k", HONE_DTYPE_BF16, READ, product_i64(p->tokens, 2 * DIMS, 1)};
     out[2] = (hone_operand){"rotations", HONE_DTYPE_F32, READ,
-                            turns ? product(p->tokens, 4 * ROTATED, 1) : 0};
-    out[3] = (hone_operand){"slots", HONE_DTYPE_NONE, READ, product(p->tokens, 8, 1)};
-    out[4] = (hone_operand){"weights", HONE_DTYPE_F32, BOTH, product(p->tokens, p->heads, 4)};
+                            turns ? product_i64(p->tokens, 4 * ROTATED, 1) : 0};
+    out[3] = (hone_operand){"slots", HONE_DTYPE_NONE, READ, product_i64(p->tokens, 8, 1)};
+    out[4] = (hone_operand){"weights", HONE_DTYPE_F32, BOTH, product_i64(p->tokens, p->heads, 4)};
     out[5] = (hone_operand){"codes", layout.element, WRITTEN,
-                            product(p->tokens, p->heads, layout.data_bytes)};
+                            product_i64(p->tokens, p->heads, layout.data_bytes)};
     out[6] = (hone_operand){"q_scale", HONE_DTYPE_UE8M0, WRITTEN,
-                            words ? product(p->tokens, p->heads, 4) : 0};
+                            words ? product_i64(p->tokens, p->heads, 4) : 0};
     out[7] = (hone_operand){"cache", HONE_DTYPE_NONE, BOTH, cache};
     out[8] = (hone_operand){"dropped", HONE_DTYPE_NONE, BOTH, sizeof(uint64_t)};
     out[9] = (hone_operand){"nonfinite", HONE_DTYPE_NONE, BOTH, sizeof(uint64_t)};

@@ -28,8 +28,9 @@ typedef enum hone_index {
  *   psum        rows as in contiguous; groups [experts]: the row behind an expert's last, not
  *               aligned: g begins at round_up(groups[g - 1], row_align), the first at 0, at most m
  *   grouped_k   rows as in contiguous, as the columns of a weight gradient's operands: groups
- *               [experts] are an expert's rows with their padding, multiples of row_align, which the
- *               product's gran_k divides; m's last row_align rows are nobody's if they are not whole
+ *               [experts] are an expert's rows with their padding, multiples of row_align, which
+ *               the product's gran_k divides; m's last row_align rows are nobody's if they are not
+ *               whole
  *   source [rows]          the entry that a row holds, -1 for padding; masked: row r of expert e at
  *                          e * m + r
  *   place [tokens * topk]  the other way: an entry's row, or -1

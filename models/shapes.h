@@ -61,8 +61,9 @@ typedef struct llm_problem {
  * comma-separated list of fp8_gemm, act_quant, kv_quant, kv_gather, moe_gemm, moe_align,
  * moe_combine, mqa_logits, mqa_logits_paged, topk, or NULL for the first three: kv_gather is what
  * prefills with a history want, and routed experts, the indexer's scores and their choice have to
- * be asked for. fp8_gemm   every dense e4m3 weight; blocks of 32 keep their ue8m0 scales, larger
- * ones take f32, which the per-128 kernels read; a batch lies inside the rows (layout inner)
+ * be asked for.
+ *   fp8_gemm   every dense e4m3 weight; blocks of 32 keep their ue8m0 scales, larger ones take f32,
+ *              which the per-128 kernels read; a batch lies inside the rows (layout inner)
  *   act_quant  the inputs of those, with the scales as the GEMM's a_scale_layout wants them; where
  *              moe_gemm is asked for too, also W13's, gathered from the group's tokens
  *   kv_quant   the caches' rows
@@ -76,10 +77,10 @@ typedef struct llm_problem {
  *   mqa_logits_paged  those of m requests, up to 256, that decode a token each, at a context of
  *              SHAPES_CONTEXT; of both kinds of cache where a model has two
  *   topk       the indexer's choice for m tokens, at a context of SHAPES_CONTEXT: of every key that
- *              a layer scores (of compressed caches a half or a quarter); of V4.1 also the blocks
- * of 8 that later layers score, and their choice among those Weights that stay bf16 are shapes
- * only. HONE_BAD_MODEL when a shape is refused at this degree, HONE_UNKNOWN for an op,
- * HONE_BAD_ARGUMENT. Caller frees *out. */
+ *              a layer scores (of compressed caches a half or a quarter); of V4.1 also the blocks of
+ *              8 that later layers score, and their choice among those
+ * Weights that stay bf16 are shapes only. HONE_BAD_MODEL when a shape is refused at this degree,
+ * HONE_UNKNOWN for an op, HONE_BAD_ARGUMENT. Caller frees *out. */
 hone_status llm_problems(const llm *l, int tp, int ep, const int64_t *m_list, size_t m_len,
                          const char *ops, llm_problem **out, size_t *count, hone_error *error);
 

@@ -16,8 +16,8 @@
  * leaves out those that differ in less than so many parameters from one before, unless they are the
  * best. */
 enum { CLIMB_POOL = 256, CLIMB_STEPS = 96, CLIMB_APART = 3 };
-/* One look in so many is a draw, which costs as much as ten neighbours; as many are beside the best,
- * and the rest around them. */
+/* One look in so many is a draw, which costs as much as ten neighbours; as many are beside the
+ * best, and the rest around them. */
 enum { SAMPLE_SHARE = 4 };
 
 /* The best so far, sorted. Distinct: of choices with one time only the first is kept; they mostly

@@ -42,8 +42,8 @@ template <int Layout, int BlockRows> struct ExpertTiles {
         i32 first, end;
     };
 
-    // Of 32 experts after another, by one whole warp. Experts begin behind the furthest end of those
-    // before, so that no row is two experts': ends that fall cost a scan, others a vote.
+    // Of 32 experts after another, by one whole warp. Experts begin behind the furthest end of
+    // those before, so that no row is two experts': ends that fall cost a scan, others a vote.
     struct Spans {
         i32 furthest = 0;
         bool fell = false;

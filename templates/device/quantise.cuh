@@ -121,7 +121,7 @@ __device__ __forceinline__ bool divides_quickly(float s)
 enum Dividend : int { LONG = 0, SHORT = 1, CLOSE = 2 };
 
 // 1 / s, of a divisor that divides quickly.
-template <int Dividend> struct Inverse;
+template <Dividend Kind> struct Inverse;
 
 // From the rounded inverse and two corrections: the first leaves q within one unit in the last
 // place, from where the second rounds as division does (Markstein).
@@ -180,7 +180,7 @@ __device__ __forceinline__ float minus_quotient(float x, float s, float minus_in
 
 // y = fl32(x / s), NaN for an infinite x. By a power of two the product with 1/s is the same
 // number, and cheaper. `plain`: x is finite.
-template <int Rule, int Kind = LONG, int N>
+template <int Rule, Dividend Kind = LONG, int N>
 __device__ __forceinline__ void divide_all(float (&y)[N], const float (&x)[N], float s, bool plain)
 {
     if constexpr (rule_is_pow2(Rule)) {

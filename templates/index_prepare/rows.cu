@@ -132,7 +132,7 @@ template <Config C> struct Made {
         if constexpr (C.e2m1 == 0) {
             const float s = group_scale<C.rule>(amax);
             float y[kOwn];
-            divide_all<C.rule, true>(y, x, s, odd == 0);
+            divide_all<C.rule, SHORT>(y, x, s, odd == 0); // bf16
             code[0] = e4m3x4_from(y[0], y[1], y[2], y[3]);
             code[1] = e4m3x4_from(y[4], y[5], y[6], y[7]);
             scale = __float_as_uint(s);

@@ -132,8 +132,9 @@ template <Config C> struct Tile {
                               (C.column_groups == 1 || !C.swap)),
                   "codes: a group's columns in one CTA; not turned in one warpgroup");
     static_assert(C.layout == 0 || C.split_k == 1, "groups of rows or K: no cluster shares K");
-    static_assert(!kGroupedK || (C.share <= 1 && !C.b_e2m1 && !kGated && C.a_gran_k == C.b_gran_k && !C.a_packed &&
-                                 !C.b_packed && !C.a_wide && !C.b_wide),
+    static_assert(!kGroupedK || (C.share <= 1 && !C.b_e2m1 && !kGated &&
+                                 C.a_gran_k == C.b_gran_k && !C.a_packed && !C.b_packed &&
+                                 !C.a_wide && !C.b_wide),
                   "grouped K: an expert's scales begin anywhere");
     static_assert(C.a_gran_k % kInterval == 0 && C.b_gran_k % kInterval == 0,
                   "promotion within one group");

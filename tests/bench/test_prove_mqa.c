@@ -132,17 +132,11 @@ static const prove_mutant mutants[] = {
 START_TEST(a_mutant_is_refused)
 {
     const prove_mutant *m = &mutants[_i];
-    prove_fixture f;
-    prove_result r;
 
-    if (prove_fixture_leaves(_i, 11, rows[m->row].template, m->old)) {
-        return;
+    if (!prove_fixture_leaves(_i, 11, rows[m->row].template, m->old)) {
+        prove_fixture_refuse(m, rows[m->row].device, rows[m->row].problem, rows[m->row].template,
+                             rows[m->row].config);
     }
-    prove_fixture_open(&f, rows[m->row].device, rows[m->row].problem, rows[m->row].template,
-                       rows[m->row].config, m->old, m->new);
-    prove_fixture_run(&f, &r);
-    ck_assert_msg(r.outcome != STORE_OK, "passed: %s", m->what);
-    prove_fixture_close(&f);
 }
 END_TEST
 

@@ -1,7 +1,6 @@
 /* test_prepare.c - faults seeded into what makes an indexer's queries and keys ready, each of which
  * a whole launch must show. HONE_PREPARE_FAULTS asks for all of them. */
-#include "tests/templates/mutants.h"
-#include "tests/templates/proof.h"
+#include "tests/templates/faults.h"
 
 #include <check.h>
 #include <stdlib.h>
@@ -63,42 +62,12 @@ static const mutant faults[] = {
 };
 enum { FAULTS = sizeof faults / sizeof faults[0], FAULTS_STEP = 9 };
 
-static bool passes(const mutant *m, const template_source *source, char reason[240])
-{
-    hone_error error = {0};
-    hone_problem problem;
-    config c;
-    const manifest *owner = templates_find(shared.templates, m->template_name);
-
-    ck_assert_msg(hone_problem_parse(m->problem, &problem, &error) == HONE_OK, "%s", error.message);
-    ck_assert_msg(manifest_config_parse(owner, m->config, &c, &error) == HONE_OK, "%s",
-                  error.message);
-    const proof_case plain = {
-        .m = owner, .source = source, .problem = &problem, .config = &c, .kind = INPUTS_NORMAL};
-    const proof_case special = {
-        .m = owner, .source = source, .problem = &problem, .config = &c, .kind = INPUTS_SPECIALS};
-    return proof_passes(&shared, ada, &plain, reason) &&
-           proof_passes(&shared, ada, &special, reason);
-}
-
-/* Each stands in the template once, whether it is run or not. */
 START_TEST(a_fault_is_refused_and_its_original_is_not)
 {
-    const mutant *m = &faults[_i];
-    const manifest *owner = templates_find(shared.templates, m->template_name);
+    static const inputs_kind kinds[] = {INPUTS_NORMAL, INPUTS_SPECIALS};
     const bool all = getenv("HONE_PREPARE_FAULTS") != NULL;
-    hone_error error = {0};
-    template_source source;
-    char reason[240] = "";
 
-    ck_assert_int_eq(templates_source(shared.templates, owner, &source, &error), HONE_OK);
-    mutated made = mutant_apply(&source, m);
-    if (shared.compiler != NULL && (all || _i % FAULTS_STEP == 4)) {
-        ck_assert_msg(passes(m, &source, reason), "%s: the original: %s", m->name, reason);
-        ck_assert_msg(!passes(m, &made.source, reason), "%s: passed", m->name);
-        ck_assert_msg(reason[0] != '\0', "%s: refused without a reason", m->name);
-    }
-    mutant_free(&made);
+    fault_hold(&shared, ada, &faults[_i], kinds, ARRAY_LEN(kinds), all || _i % FAULTS_STEP == 4);
 }
 END_TEST
 

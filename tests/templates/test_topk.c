@@ -1,8 +1,7 @@
 /* test_topk.c - random rows of scores, on emulated GPUs: every index that topk writes is that of a
  * full sort, and of some of them the same by any order of warps and either timing of copies.
  * HONE_TOPK_ROWS asks for that many rows in all, HONE_TOPK_ORDERS for that many orders. */
-#include "tests/templates/mutants.h"
-#include "tests/templates/proof.h"
+#include "tests/templates/faults.h"
 
 #include "bench/reference.h"
 #include "core/random.h"
@@ -287,42 +286,16 @@ static const mutant faults[] = {
 };
 enum { FAULTS = sizeof faults / sizeof faults[0], FAULTS_STEP = 9 };
 
-/* Of inputs with a bit of everything; a fault shows by the first that is refused. */
-static bool passes(const mutant *m, const template_source *source, char reason[240])
-{
-    hone_error error = {0};
-    hone_problem problem;
-    config c;
-    const manifest *owner = templates_find(shared.templates, m->template_name);
-
-    ck_assert_msg(hone_problem_parse(m->problem, &problem, &error) == HONE_OK, "%s", error.message);
-    ck_assert_msg(manifest_config_parse(owner, m->config, &c, &error) == HONE_OK, "%s",
-                  error.message);
-    const proof_case one = {
-        .m = owner, .source = source, .problem = &problem, .config = &c, .kind = INPUTS_SPECIALS};
-    /* parts are for GPUs without clusters, and of short rows */
-    const device *d = strstr(m->config, "parts=1") != NULL ? hopper : ada;
-    return proof_passes(&shared, d, &one, reason);
-}
-
-/* Each stands in the template once, whether it is run or not. */
+/* Of inputs with a bit of everything. */
 START_TEST(a_fault_is_refused_and_its_original_is_not)
 {
+    static const inputs_kind kinds[] = {INPUTS_SPECIALS};
     const mutant *m = &faults[_i];
-    const manifest *owner = templates_find(shared.templates, m->template_name);
     const bool all = from_environment("HONE_TOPK_FAULTS", 0) != 0;
-    hone_error error = {0};
-    template_source source;
-    char reason[240] = "";
+    /* parts are for GPUs without clusters, and of short rows */
+    const device *d = strstr(m->config, "parts=1") != NULL ? hopper : ada;
 
-    ck_assert_int_eq(templates_source(shared.templates, owner, &source, &error), HONE_OK);
-    mutated made = mutant_apply(&source, m);
-    if (shared.compiler != NULL && (all || _i % FAULTS_STEP == 4)) {
-        ck_assert_msg(passes(m, &source, reason), "%s: the original: %s", m->name, reason);
-        ck_assert_msg(!passes(m, &made.source, reason), "%s: passed", m->name);
-        ck_assert_msg(reason[0] != '\0', "%s: refused without a reason", m->name);
-    }
-    mutant_free(&made);
+    fault_hold(&shared, d, m, kinds, ARRAY_LEN(kinds), all || _i % FAULTS_STEP == 4);
 }
 END_TEST
 

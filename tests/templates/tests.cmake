@@ -12,7 +12,7 @@ hone_test(templates mutants LABELS unit release-only LINK hone_runtime SOURCES t
 hone_run(templates kernels_wide test_templates_kernels LABELS slow TIMEOUT 3600 SET HONE_KERNEL_DRAWS=32)
 
 # Proof on emulated GPUs: one config of each row here, many under the slow label.
-hone_test(templates proof LABELS unit release-only LINK hone_bench SOURCES templates/kernels.c templates/mutants.c templates/proof.c TIMEOUT 600)
+hone_test(templates proof LABELS unit release-only LINK hone_bench SOURCES templates/kernels.c templates/mutants.c templates/faults.c templates/proof.c TIMEOUT 600)
 add_dependencies(test_templates_proof hone_emu)
 hone_test(templates block_scale LABELS unit release-only LINK hone_bench SOURCES templates/kernels.c templates/proof.c TIMEOUT 600)
 add_dependencies(test_templates_block_scale hone_emu hone-worker)
@@ -25,11 +25,11 @@ hone_test(templates routes LINK hone_bench SOURCES templates/kernels.c templates
 add_dependencies(test_templates_routes hone_emu hone-worker)
 hone_run(templates routes_many test_templates_routes LABELS slow TIMEOUT 3600 SET HONE_ROUTES=10000)
 # Rows of scores against a full sort.
-hone_test(templates topk LABELS unit release-only LINK hone_bench SOURCES templates/kernels.c templates/mutants.c templates/proof.c TIMEOUT 600)
+hone_test(templates topk LABELS unit release-only LINK hone_bench SOURCES templates/kernels.c templates/mutants.c templates/faults.c templates/proof.c TIMEOUT 600)
 add_dependencies(test_templates_topk hone_emu hone-worker)
 hone_run(templates topk_many test_templates_topk LABELS slow TIMEOUT 7200 SET HONE_TOPK_ROWS=10000 HONE_TOPK_ORDERS=20 HONE_TOPK_FAULTS=1)
 # Faults in what makes an indexer's queries and keys ready.
-hone_test(templates prepare LABELS unit release-only LINK hone_bench SOURCES templates/kernels.c templates/mutants.c templates/proof.c TIMEOUT 600)
+hone_test(templates prepare LABELS unit release-only LINK hone_bench SOURCES templates/kernels.c templates/mutants.c templates/faults.c templates/proof.c TIMEOUT 600)
 add_dependencies(test_templates_prepare hone_emu hone-worker)
 hone_run(templates prepare_all test_templates_prepare LABELS slow TIMEOUT 3600 SET HONE_PREPARE_FAULTS=1)
 # KV caches written and read back.
