@@ -74,3 +74,28 @@ void corner_log_add(uint64_t key, const corner_candidate *c, const hone_problem 
             text, c->text);
     ck_assert_int_eq(fclose(log), 0);
 }
+
+void corner_log_prove(corner_proofs *of, const corner_candidate *c, const plan *launches,
+                      corner_count *count)
+{
+    const uint64_t key = corner_log_key(c, &of->problem, launches, of->seed);
+    hone_error error = {0};
+    char text[512] = "";
+    prove_result r;
+
+    if (corner_log_has(key)) {
+        count->logged++;
+        return;
+    }
+    hone_problem_format(&of->problem, text, sizeof text, NULL);
+    ck_assert_msg(of->made != NULL ||
+                      prover_open(of->d, &of->problem, of->seed, &of->made, &error) == HONE_OK,
+                  "%s", error.message);
+    ck_assert_msg(prover_run(of->made, c->module, launches, c->code, &r, &error) == HONE_OK,
+                  "%s: %s", text, error.message);
+    ck_assert_msg(r.outcome == STORE_OK, "%s, %u CTAs, %s: %s", text, launches->launches[0].grid[0],
+                  c->text, r.reason);
+    ck_assert_double_le(r.verify.max_err_ratio, 1.0);
+    corner_log_add(key, c, &of->problem);
+    count->made++;
+}

@@ -20,4 +20,23 @@ bool corner_log_has(uint64_t key);
 /* It passed. Nothing where there is no log. */
 void corner_log_add(uint64_t key, const corner_candidate *c, const hone_problem *problem);
 
+/* A problem and its prover, which is opened when something is left to be proved; the caller closes
+ * `made`. */
+typedef struct corner_proofs {
+    const device *d;
+    hone_problem problem;
+    uint64_t seed;
+    prover *made;
+} corner_proofs;
+
+/* How many proofs were made, and found in the log. */
+typedef struct corner_count {
+    int made, logged;
+} corner_count;
+
+/* Prove a candidate as `launches` launches it, unless the log has it. What does not pass ends the
+ * test. */
+void corner_log_prove(corner_proofs *of, const corner_candidate *c, const plan *launches,
+                      corner_count *count);
+
 #endif

@@ -90,41 +90,7 @@ static size_t configs_of(const device *d, const hone_problem *problem, const man
     return len + corner_draw(d, problem, m, seed, draws(), out + len);
 }
 
-/* How many proofs were made, and found in the log. */
-static struct {
-    int made, logged;
-} count;
-
-/* A problem and its prover, which is opened when something is left to be proved. */
-typedef struct proofs {
-    const device *d;
-    hone_problem problem;
-    uint64_t seed;
-    prover *made;
-} proofs;
-
-static void prove_plan(proofs *of, const corner_candidate *c, const plan *launches)
-{
-    const uint64_t key = corner_log_key(c, &of->problem, launches, of->seed);
-    const int64_t m = of->problem.as.fp8_gemm.m;
-    hone_error error = {0};
-    prove_result r;
-
-    if (corner_log_has(key)) {
-        count.logged++;
-        return;
-    }
-    ck_assert_msg(of->made != NULL ||
-                      prover_open(of->d, &of->problem, of->seed, &of->made, &error) == HONE_OK,
-                  "%s", error.message);
-    ck_assert_msg(prover_run(of->made, c->module, launches, c->code, &r, &error) == HONE_OK, "%s",
-                  error.message);
-    ck_assert_msg(r.outcome == STORE_OK, "m=%d, %u CTAs, %s: %s", (int)m,
-                  launches->launches[0].grid[0], c->text, r.reason);
-    ck_assert_double_le(r.verify.max_err_ratio, 1.0);
-    corner_log_add(key, c, &of->problem);
-    count.made++;
-}
+static corner_count count;
 
 /* ---- Appendix C ------------------------------------------------------------------------------ */
 
@@ -148,12 +114,13 @@ static void prove_sizes(const corner_candidate *c, const char *recipe, const int
 
     ck_assert_ptr_nonnull(p);
     for (size_t i = from; i < ARRAY_LEN(ms); i += step) {
-        proofs of = {c->d, corner_problem(recipe, ms[i], nk[0], k_of(recipe, nk[1])), 23 + i, NULL};
+        corner_proofs of = {c->d, corner_problem(recipe, ms[i], nk[0], k_of(recipe, nk[1])), 23 + i,
+                            NULL};
         ck_assert_msg(corner_plan(c, &of.problem, 0, &p[0]), "%s at m=%d", c->text, (int)ms[i]);
-        prove_plan(&of, c, &p[0]);
+        corner_log_prove(&of, c, &p[0], &count);
         if (corner_plan(c, &of.problem, FEW_SMS, &p[1]) &&
             p[1].launches[0].grid[0] < p[0].launches[0].grid[0]) {
-            prove_plan(&of, c, &p[1]);
+            corner_log_prove(&of, c, &p[1], &count);
             on_few_sms++;
         }
         prover_close(of.made);
@@ -252,7 +219,7 @@ static void shape_close(shape_run *s)
 
 static void prove_shape(shape_run *s, int64_t m)
 {
-    proofs of = {s->d, corner_problem(rows[s->row].recipe, m, s->n, s->k), 7, NULL};
+    corner_proofs of = {s->d, corner_problem(rows[s->row].recipe, m, s->n, s->k), 7, NULL};
     config chosen;
     size_t proved = 0;
 
@@ -260,13 +227,13 @@ static void prove_shape(shape_run *s, int64_t m)
         corner_candidate c;
         corner_open(&c, s->d, &of.problem, s->of, &chosen);
         ck_assert(corner_plan(&c, &of.problem, 0, &s->p));
-        prove_plan(&of, &c, &s->p);
+        corner_log_prove(&of, &c, &s->p, &count);
         corner_close(&c);
         proved++;
     }
     for (size_t i = 0; i < s->len; i++) {
         if (corner_plan(&s->drawn[i], &of.problem, 0, &s->p)) {
-            prove_plan(&of, &s->drawn[i], &s->p);
+            corner_log_prove(&of, &s->drawn[i], &s->p, &count);
             proved++;
         }
     }

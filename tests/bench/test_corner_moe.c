@@ -4,8 +4,9 @@
  * with everything, and none that has any.
  *
  * HONE_CORNER=n proves the default and up to n drawn configs of every row at every size; without it
- * one drawn config of some rows at some sizes. */
-#include "tests/bench/corner.h"
+ * one drawn config of some rows at some sizes. HONE_CORNER_LOG names a file of what has passed,
+ * which is not proved again; HONE_TEST_CACHE keeps kernels from run to run. */
+#include "tests/bench/corner_log.h"
 #include "tests/support/suite.h"
 
 #include <check.h>
@@ -89,21 +90,7 @@ static hone_problem problem_of(size_t row, int64_t n, size_t route)
     return problem;
 }
 
-static void prove(const corner_candidate *c, const hone_problem *problem, const plan *launches)
-{
-    hone_error error = {0};
-    char text[256] = "";
-    prover *p = NULL;
-    prove_result r;
-
-    hone_problem_format(problem, text, sizeof text, NULL);
-    ck_assert_msg(prover_open(c->d, problem, 29, &p, &error) == HONE_OK, "%s", error.message);
-    ck_assert_msg(prover_run(p, c->module, launches, c->code, &r, &error) == HONE_OK, "%s: %s",
-                  text, error.message);
-    ck_assert_msg(r.outcome == STORE_OK, "%s, %u CTAs, %s: %s", text, launches->launches[0].grid[0],
-                  c->text, r.reason);
-    prover_close(p);
-}
+static corner_count count;
 
 /* One config at all sizes, or a short run's: how many proofs there were. */
 static int prove_sizes(const corner_candidate *c, size_t row)
@@ -120,16 +107,17 @@ static int prove_sizes(const corner_candidate *c, size_t row)
                                  column > 2))) {
             continue;
         }
-        const hone_problem problem = problem_of(row, n, route);
-        if (!corner_plan(c, &problem, 0, &p[0])) { /* too wide for few columns */
+        corner_proofs of = {c->d, problem_of(row, n, route), 29, NULL};
+        if (!corner_plan(c, &of.problem, 0, &p[0])) { /* too wide for few columns */
             continue;
         }
-        prove(c, &problem, &p[0]);
+        corner_log_prove(&of, c, &p[0], &count);
         made++;
-        if (full && corner_plan(c, &problem, FEW_SMS, &p[1]) &&
+        if (full && corner_plan(c, &of.problem, FEW_SMS, &p[1]) &&
             p[1].launches[0].grid[0] < p[0].launches[0].grid[0]) {
-            prove(c, &problem, &p[1]);
+            corner_log_prove(&of, c, &p[1], &count);
         }
+        prover_close(of.made);
     }
     free(p);
     return made;
@@ -160,6 +148,8 @@ START_TEST(corners_of_experts_are_proved)
         ck_assert_msg(prove_sizes(&c, row) > 0 || !full, "%s at no size", c.text);
         corner_close(&c);
     }
+    printf("%s, %s: %zu configs, %d proofs so far\n", rows[row].template, rows[row].text, len,
+           count.made + count.logged);
     device_close(d);
 }
 END_TEST
@@ -168,11 +158,13 @@ int main(void)
 {
     TCase *tests = tcase_create("corner_moe");
 
+    setvbuf(stdout, NULL, _IOLBF, 0); /* an hour: what was proved is told at once */
     if (!prove_fixture_start("corner_moe")) {
         return 0;
     }
     tcase_add_loop_test(tests, corners_of_experts_are_proved, 0, ARRAY_LEN(rows));
     const int result = suite_run_here("bench/corner_moe", tests); /* the compiler has threads */
+    printf("%d proofs made, %d found in the log\n", count.made, count.logged);
     prove_fixture_stop();
     return result;
 }

@@ -26,7 +26,7 @@ hone_test(bench corner LABELS unit release-only LINK hone_bench hone_core SOURCE
 foreach(part corners shapes schedules) # half an hour each
   hone_run(bench corner_${part} test_bench_corner LABELS slow TIMEOUT 14400 SET HONE_CORNER=4 HONE_CORNER_PART=${part})
 endforeach()
-hone_test(bench corner_moe LABELS unit release-only LINK hone_bench hone_core SOURCES bench/prove_fixture.c bench/corner.c TIMEOUT 900)
+hone_test(bench corner_moe LABELS unit release-only LINK hone_bench hone_core SOURCES bench/prove_fixture.c bench/corner.c bench/corner_log.c TIMEOUT 900)
 hone_run(bench corner_moe_all test_bench_corner_moe LABELS slow TIMEOUT 7200 SET HONE_CORNER=3)
 hone_test(bench accuracy LABELS unit release-only LINK hone_bench hone_core SOURCES bench/prove_fixture.c bench/corner.c TIMEOUT 900)
 hone_test(bench prove_wgmma_fp4 LABELS unit release-only LINK hone_bench hone_core SOURCES bench/prove_fixture.c bench/corner.c TIMEOUT 900)
