@@ -83,13 +83,14 @@ hone_status trial_run(trial_bench *b, const hone_problem *problem, const candida
     if (launches == NULL) {
         return status_set(error, HONE_NO_MEMORY, manifest_name(c->m), 0, "a plan");
     }
-    const engine_trial trial = {.problem = problem, .m = c->m, .plan = launches, .seed = b->seed};
+    const engine_trial trial = {
+        .problem = problem, .m = c->m, .plan = launches, .config = &c->config, .seed = b->seed};
     TRY(start_engine(b, error));
     TRY(manifest_plan(c->m, problem, &b->device->gpu.facts, &c->config, launches, error));
     TRY(b->engine.submit(b->engine.state, &trial, 1, error));
     TRY(b->engine.wait(b->engine.state, &answer, error));
     if (answer.outcome == STORE_OK) {
-        TRY(b->engine.prove(b->engine.state, &trial, &answer, out, error));
+        TRY(engine_prove(&b->engine, &trial, &answer, out, error));
     } else {
         fill_uncompiled(&answer, out);
     }

@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -55,6 +56,7 @@ typedef struct jit_slot {
     jit *j;
     int index;
     worker w;
+    jit_version version; /* from its hello */
 } jit_slot;
 
 /* A compile for kernel_cache_make. */
@@ -66,6 +68,10 @@ typedef struct jit_make {
 
 static const char *const program_folders[] = {
     ".", "../runtime", "../../runtime", "../libexec", "../../libexec", "../../../libexec", NULL};
+
+/* All that a compiler inherits. */
+static const char *const inherited[] = {"HONE_CUDA_PATH", "CUDA_HOME", "CUDA_PATH",
+                                        "LD_LIBRARY_PATH", NULL};
 
 static void queue_push(jit_queue *q, jit_job *job)
 {
@@ -104,17 +110,47 @@ static hone_status adopt_version(jit *j, const jit_version *version, hone_error 
                              "NVRTC was replaced while compiling; run again");
 }
 
+static hone_status read_hello(const uint8_t *payload, size_t len, jit_version *out,
+                              hone_error *error)
+{
+    wire_reader r = {.bytes = payload, .len = len};
+    jit_version v = {.nvrtc_version = 0};
+    const char *why = wire_get_text(&r);
+
+    v.nvrtc_version = (int32_t)wire_get_u64(&r);
+    snprintf(v.library, sizeof v.library, "%s", wire_get_text(&r));
+    snprintf(v.build, sizeof v.build, "%s", wire_get_text(&r));
+    v.sandboxed = wire_get_u64(&r) != 0;
+    snprintf(v.text, sizeof v.text, "%d.%d+%.8s", v.nvrtc_version / 1000,
+             v.nvrtc_version % 1000 / 10, v.build);
+    if (r.failed) {
+        return status_set(error, HONE_WORKER, NULL, 0, "the compile worker's hello is malformed");
+    }
+    if (why[0] != '\0') {
+        return status_set(error, HONE_ENVIRONMENT, NULL, 0, "%s", why);
+    }
+    *out = v;
+    return HONE_OK;
+}
+
 static hone_status slot_start(jit_slot *s, hone_error *error)
 {
     hone_status status = HONE_OK;
+    uint8_t *hello = NULL;
+    size_t hello_len = 0;
+    char memory[32];
+    const worker_program program = {s->j->program, "the compiler", inherited, memory};
 
     if (s->w.pid > 0 && s->w.jobs < JIT_JOBS_PER_WORKER) {
         return HONE_OK;
     }
     worker_stop(&s->w);
-    TRY(worker_start(&s->w, s->j->program, s->j->options.memory_bytes, s->j->cancel_fd, error));
-    TRY(adopt_version(s->j, &s->w.version, error));
+    snprintf(memory, sizeof memory, "%llu", (unsigned long long)s->j->options.memory_bytes);
+    TRY(worker_start(&s->w, &program, s->j->cancel_fd, &hello, &hello_len, error));
+    TRY(read_hello(hello, hello_len, &s->version, error));
+    TRY(adopt_version(s->j, &s->version, error));
 done:
+    free(hello);
     if (status != HONE_OK) {
         worker_stop(&s->w);
     }
@@ -161,7 +197,7 @@ static hone_status make_entry(void *context, kernel_entry *out, hone_error *erro
     }
     TRY(worker_exchange(&s->w, &message, s->j->options.deadline_ms, &answer, &len, &make->timed_out,
                         error));
-    TRY(jit_answer_read(make->request, &s->w.version, answer, len, out, &spent, error));
+    TRY(jit_answer_read(make->request, &s->version, answer, len, out, &spent, error));
 done:
     if (spent) {
         worker_stop(&s->w);

@@ -148,8 +148,8 @@ bool wire_header(const uint8_t header[WIRE_HEADER_BYTES], wire_kind *kind, size_
 {
     uint64_t found = fetch_u64(header + AT_KIND), len = fetch_u64(header + AT_LEN);
 
-    if (fetch_u64(header + AT_MAGIC) != WIRE_MAGIC || found < WIRE_HELLO || found > WIRE_ANSWER ||
-        len > WIRE_MAX_BYTES) {
+    if (fetch_u64(header + AT_MAGIC) != WIRE_MAGIC || found < WIRE_HELLO ||
+        found > WIRE_KIND_LAST || len > WIRE_MAX_BYTES) {
         return false;
     }
     *kind = (wire_kind)found;

@@ -18,6 +18,9 @@ typedef enum wire_kind {
     WIRE_COMPILE =
         2, /* parent: name, source, headers, entries, arch, max registers, lineinfo, cpu seconds */
     WIRE_ANSWER = 3, /* worker: result, text, log, lowered names, cubin, ptx, nanoseconds */
+    WIRE_OPEN = 4,   /* parent to a prover: tuner/prover_wire.h, as its answers */
+    WIRE_PROVE = 5,  /* parent to a prover */
+    WIRE_KIND_LAST = WIRE_PROVE,
 } wire_kind;
 
 typedef struct wire_writer {

@@ -1,4 +1,4 @@
-/* worker.c - spawns hone-worker with nothing but a socket, and talks to it under a deadline. */
+/* worker.c - spawns a worker with nothing but a socket, and talks to it under a deadline. */
 #include "runtime/worker.h"
 
 #include "core/moment.h"
@@ -17,10 +17,6 @@
 
 /* Opening a 110 MB library from a cold disk takes seconds. */
 #define HELLO_DEADLINE_MS 30000
-
-/* All that a worker inherits. No LD_PRELOAD, no CUDA_INJECTION64_PATH, no NVCC_*. */
-static const char *const inherited[] = {"HONE_CUDA_PATH", "CUDA_HOME", "CUDA_PATH",
-                                        "LD_LIBRARY_PATH"};
 
 /* HONE_OK when the socket can be read or written, HONE_WORKER when `until` passes first,
  * HONE_CANCELLED. */
@@ -96,12 +92,11 @@ static hone_status explain_end(worker *w, bool *timed_out, hone_error *error)
     if (got > 0 && WIFSIGNALED(state)) {
         *timed_out = WTERMSIG(state) == SIGXCPU;
         return status_set(error, HONE_WORKER, NULL, 0,
-                          *timed_out ? "the compiler ran past its processor time (signal %d)"
-                                     : "the compiler crashed (signal %d)",
-                          WTERMSIG(state));
+                          *timed_out ? "%s ran past its processor time (signal %d)"
+                                     : "%s crashed (signal %d)",
+                          w->name, WTERMSIG(state));
     }
-    return status_set(error, HONE_WORKER, NULL, 0,
-                      "the compile worker ended early (exit status %d)",
+    return status_set(error, HONE_WORKER, NULL, 0, "%s ended early (exit status %d)", w->name,
                       got > 0 && WIFEXITED(state) ? WEXITSTATUS(state) : -1);
 }
 
@@ -114,8 +109,8 @@ static hone_status explain_failure(worker *w, hone_status moved, bool *timed_out
     worker_stop(w);
     *timed_out = moved == HONE_WORKER;
     return status_set(error, moved, NULL, 0,
-                      *timed_out ? "the compiler ran past its deadline and was killed"
-                                 : "the compiler is closing");
+                      *timed_out ? "%s ran past its deadline and was killed" : "%s is closing",
+                      w->name);
 }
 
 /* One checked message. The caller frees *payload. */
@@ -132,13 +127,12 @@ static hone_status receive(worker *w, wire_kind want, int64_t until, uint8_t **p
     }
     if (!wire_header(header, &kind, &size) || kind != want) {
         worker_stop(w);
-        return status_set(error, HONE_WORKER, NULL, 0,
-                          "the compile worker sent a malformed message");
+        return status_set(error, HONE_WORKER, NULL, 0, "%s sent a malformed message", w->name);
     }
     bytes = malloc(size + 1);
     if (bytes == NULL) {
         worker_stop(w);
-        return status_set(error, HONE_NO_MEMORY, NULL, 0, "a compile's answer of %zu bytes", size);
+        return status_set(error, HONE_NO_MEMORY, NULL, 0, "an answer of %zu bytes", size);
     }
     moved = move_bytes(w, false, bytes, size, until);
     if (moved != HONE_OK) {
@@ -148,20 +142,23 @@ static hone_status receive(worker *w, wire_kind want, int64_t until, uint8_t **p
     if (!wire_intact(header, bytes, size)) {
         free(bytes);
         worker_stop(w);
-        return status_set(error, HONE_WORKER, NULL, 0, "the compile worker's message is damaged");
+        return status_set(error, HONE_WORKER, NULL, 0, "a message of %s is damaged", w->name);
     }
     *payload = bytes;
     *len = size;
     return HONE_OK;
 }
 
-/* "NAME=value" for each inherited variable that is set; ends with NULL. False without memory. */
-static bool build_environment(char *environment[ARRAY_LEN(inherited) + 2])
+enum { ENVIRONMENT_MOST = 32 };
+
+/* "NAME=value" for each inherited variable that is set; ends with NULL. No LD_PRELOAD, no
+ * CUDA_INJECTION64_PATH, no NVCC_*. False without memory. */
+static bool build_environment(const char *const *inherited, char *environment[ENVIRONMENT_MOST])
 {
     size_t len = 0;
 
     environment[len++] = strdup("LC_ALL=C");
-    for (size_t i = 0; i < ARRAY_LEN(inherited); i++) {
+    for (size_t i = 0; inherited[i] != NULL && len < ENVIRONMENT_MOST - 1; i++) {
         const char *value = secure_getenv(inherited[i]);
         char *pair = NULL;
         if (value == NULL) {
@@ -202,21 +199,19 @@ static int spawn(const char *program, char *const *arguments, char *const *envir
     return result;
 }
 
-static hone_status spawn_worker(worker *w, const char *program, uint64_t memory_bytes,
-                                hone_error *error)
+static hone_status spawn_worker(worker *w, const worker_program *program, hone_error *error)
 {
     int pair[2] = {-1, -1}, result;
-    char memory[32], parent[32];
-    char *environment[ARRAY_LEN(inherited) + 2] = {NULL};
-    char *arguments[] = {(char *)program, memory, parent, NULL};
+    char parent[32];
+    char *environment[ENVIRONMENT_MOST] = {NULL};
+    char *arguments[] = {(char *)program->path, (char *)program->argument, parent, NULL};
 
-    snprintf(memory, sizeof memory, "%llu", (unsigned long long)memory_bytes);
     snprintf(parent, sizeof parent, "%ld", (long)getpid());
-    if (!build_environment(environment) ||
+    if (!build_environment(program->inherited, environment) ||
         socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0) {
         result = errno;
     } else {
-        result = spawn(program, arguments, environment, pair[1], &w->pid);
+        result = spawn(program->path, arguments, environment, pair[1], &w->pid);
         close(pair[1]);
     }
     for (size_t i = 0; i < ARRAY_LEN(environment); i++) {
@@ -225,50 +220,24 @@ static hone_status spawn_worker(worker *w, const char *program, uint64_t memory_
     if (result != 0) {
         close(pair[0]);
         w->pid = 0;
-        return status_set(error, HONE_ENVIRONMENT, program, 0,
-                          "the compile worker does not start: %s", strerror(result));
+        return status_set(error, HONE_ENVIRONMENT, program->path, 0, "%s does not start: %s",
+                          program->name, strerror(result));
     }
     w->fd = pair[0];
     return HONE_OK;
 }
 
-static hone_status read_hello(worker *w, const uint8_t *payload, size_t len, hone_error *error)
-{
-    wire_reader r = {.bytes = payload, .len = len};
-    jit_version v = {.nvrtc_version = 0};
-    const char *why = wire_get_text(&r);
-
-    v.nvrtc_version = (int32_t)wire_get_u64(&r);
-    snprintf(v.library, sizeof v.library, "%s", wire_get_text(&r));
-    snprintf(v.build, sizeof v.build, "%s", wire_get_text(&r));
-    v.sandboxed = wire_get_u64(&r) != 0;
-    snprintf(v.text, sizeof v.text, "%d.%d+%.8s", v.nvrtc_version / 1000,
-             v.nvrtc_version % 1000 / 10, v.build);
-    if (r.failed) {
-        return status_set(error, HONE_WORKER, NULL, 0, "the compile worker's hello is malformed");
-    }
-    if (why[0] != '\0') {
-        return status_set(error, HONE_ENVIRONMENT, NULL, 0, "%s", why);
-    }
-    w->version = v;
-    return HONE_OK;
-}
-
-hone_status worker_start(worker *w, const char *program, uint64_t memory_bytes, int cancel_fd,
-                         hone_error *error)
+hone_status worker_start(worker *w, const worker_program *program, int cancel_fd, uint8_t **hello,
+                         size_t *hello_len, hone_error *error)
 {
     hone_status status = HONE_OK;
-    uint8_t *payload = NULL;
-    size_t len = 0;
     bool timed_out = false;
 
-    *w = (worker){.fd = -1, .cancel_fd = cancel_fd};
-    TRY(spawn_worker(w, program, memory_bytes, error));
-    TRY(receive(w, WIRE_HELLO, moment_ms(CLOCK_MONOTONIC) + HELLO_DEADLINE_MS, &payload, &len,
+    *w = (worker){.fd = -1, .cancel_fd = cancel_fd, .name = program->name};
+    TRY(spawn_worker(w, program, error));
+    TRY(receive(w, WIRE_HELLO, moment_ms(CLOCK_MONOTONIC) + HELLO_DEADLINE_MS, hello, hello_len,
                 &timed_out, error));
-    TRY(read_hello(w, payload, len, error));
 done:
-    free(payload);
     if (status != HONE_OK) {
         worker_stop(w);
     }

@@ -20,11 +20,11 @@ libraries_of() {
 pack() {
   local preset=${1:-release} built=$root/build/${1:-release} file
   (cd "$root" && { [ -e "$built/build.ninja" ] || cmake --preset "$preset"; } &&
-    ninja -C "$built" hone-device-check hone-worker hone_emu hone)
+    ninja -C "$built" hone-device-check hone-worker hone-prover hone_emu hone)
   rm -rf "$packed"
   mkdir -p "$packed/bin" "$packed/lib"
   cp "$built/tests/hone-device-check" "$built/cli/hone" "$packed/bin/"
-  find "$built" -name hone-worker -type f -exec cp {} "$packed/bin/" \;
+  find "$built" \( -name hone-worker -o -name hone-prover \) -type f -exec cp {} "$packed/bin/" \;
   find "$built" -name 'libhone*.so*' -exec cp -P {} "$packed/lib/" \;
   for file in "$packed"/bin/*; do
     for library in $(libraries_of "$file"); do cp -Ln "$library" "$packed/lib/"; done
@@ -36,7 +36,7 @@ pack() {
 # $1: folder of the programs, $2: of the libraries, $3: where results go.
 ask_both() {
   export LD_LIBRARY_PATH=$2${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
-  export HONE_EMU_PATH=$2/libhone_emu.so HONE_WORKER=$1/hone-worker
+  export HONE_EMU_PATH=$2/libhone_emu.so HONE_WORKER=$1/hone-worker HONE_PROVER=$1/hone-prover
   local real=cuda:0 twin=${HONE_DEVICE_TWIN:-emu:h200} failed=0
   mkdir -p "$3/cuda" "$3/emulated"
   "$1/hone" devices | tee "$3/devices.txt"

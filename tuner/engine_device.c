@@ -1,24 +1,28 @@
-/* engine_device.c - the product's engine: NVRTC in worker processes, proof and time on a device. */
+/* engine_device.c - the product's engine: NVRTC in worker processes, proofs and times in a process
+ * for each device. */
 #include "tuner/engine.h"
 
-#include "bench/prove.h"
-#include "bench/roofline.h"
 #include "runtime/jit.h"
+#include "tuner/device_worker.h"
+#include "tuner/trial_prover.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+/* A device, and what it is at. */
+typedef struct lane {
+    device_worker *worker;
+    engine_trial trial; /* borrowed parts */
+    const engine_answer *answer;
+} lane;
+
 typedef struct device_engine {
-    const device *device;
-    const templates *templates;
+    engine_options options;
     jit *jit;
-    prover *prover; /* of `problem` and `seed`; NULL: none yet */
-    hone_problem problem;
-    uint64_t seed;
-    int threads; /* of the host, for proofs */
-    const routing *routing;
+    lane *lanes;
+    size_t lanes_len;
 } device_engine;
 
 static hone_status submit(void *state, const engine_trial *trial, uint64_t tag, hone_error *error)
@@ -27,8 +31,8 @@ static hone_status submit(void *state, const engine_trial *trial, uint64_t tag, 
     device_engine *e = state;
     jit_request request;
 
-    TRY(jit_request_plan(e->templates, trial->m, trial->plan, e->device->gpu.facts.arch, &request,
-                         error));
+    TRY(jit_request_plan(e->options.templates, trial->m, trial->plan,
+                         e->options.device->gpu.facts.arch, &request, error));
     TRY(jit_submit(e->jit, &request, tag, error));
 done:
     return status;
@@ -89,152 +93,38 @@ static void discard(void *state, engine_answer *answer)
     answer->code = NULL;
 }
 
-/* The prover of a problem: its inputs serve all of its candidates. */
-static hone_status take_prover(device_engine *e, const engine_trial *trial, hone_error *error)
+static hone_status start(void *state, size_t index, const engine_trial *trial,
+                         const engine_answer *answer, hone_error *error)
 {
-    hone_status status = HONE_OK;
-
-    if (e->prover != NULL && e->seed == trial->seed &&
-        memcmp(&e->problem, trial->problem, sizeof e->problem) == 0) {
-        return HONE_OK;
-    }
-    prover_close(e->prover);
-    e->prover = NULL;
-    TRY(prover_open_routed(e->device, trial->problem, e->routing, trial->seed, &e->prover, error));
-    prover_use_threads(e->prover, e->threads);
-    e->problem = *trial->problem;
-    e->seed = trial->seed;
-done:
-    return status;
-}
-
-/* What was counted, as one JSON object: enough to see where a launch's time goes, and which rows of
- * a grouped product it had. Nothing was, of another op on a CUDA device. */
-static void write_counters(const prove_result *p, char *text, size_t capacity)
-{
-    const hone_emu_counters *c = &p->counters;
-    const bool rows = p->rows > 0 || p->rows_cut > 0;
-    char routed[96] = "";
-
-    if (rows) {
-        snprintf(routed, sizeof routed, "\"rows\":%lld,\"rows_cut\":%lld", (long long)p->rows,
-                 (long long)p->rows_cut);
-    }
-    if (!p->modelled) {
-        snprintf(text, capacity, rows ? "{%s}" : "%s", routed);
-        return;
-    }
-    snprintf(
-        text, capacity,
-        "{%s%s\"ctas\":%llu,\"ctas_run\":%llu,\"warp_instructions\":%llu,\"global_load_sectors\":%"
-        "llu,\"global_store_sectors\":%llu,\"shared_wavefronts\":%llu,\"occupancy\":%.0f,"
-        "\"waves\":%.2f}",
-        routed, rows ? "," : "", (unsigned long long)p->ctas_total, (unsigned long long)p->ctas_run,
-        (unsigned long long)c->warp_instructions, (unsigned long long)c->global_load_sectors,
-        (unsigned long long)c->global_store_sectors, (unsigned long long)c->shared_wavefronts,
-        p->model.occupancy, p->model.waves);
-}
-
-static void fill_rates(const device_engine *e, const engine_trial *trial, const prove_result *proof,
-                       engine_result *out)
-{
-    store_result *row = &out->row;
-
-    row->timer = proof->timer;
-    row->time_ns = proof->time_ns;
-    row->cache_mode = proof->modelled ? "modelled" : "cold";
-    row->tokens = routing_condition(e->routing, trial->problem);
-    row->samples_len = proof->samples_len;
-    row->samples_ns = out->samples_ns;
-    memcpy(out->samples_ns, proof->samples_ns, proof->samples_len * sizeof *out->samples_ns);
-    if (proof->time_ns > 0) {
-        const roofline roof = roofline_of_work(&e->device->gpu, trial->problem, proof->flop,
-                                               proof->bytes, proof->time_ns);
-        row->flop = roof.flop;
-        row->bytes = roof.bytes;
-        row->roof_ns = roof.roof_ns;
-        row->bound = perf_bound_name(proof->modelled ? proof->model.bound : roof.bound);
-    }
-    write_counters(proof, out->counters, sizeof out->counters);
-    row->counters = out->counters;
-}
-
-static void fill_result(const device_engine *e, const engine_trial *trial,
-                        const engine_answer *answer, const prove_result *proof, engine_result *out)
-{
-    const verify_result *verify = &proof->verify;
-
-    /* A candidate that was tried in spite of its flaw keeps it in its row. */
-    snprintf(out->reason, sizeof out->reason, "%s",
-             proof->outcome == STORE_OK ? answer->reason : proof->reason);
-    out->row = (store_result){.outcome = proof->outcome,
-                              .reason = out->reason,
-                              .registers = answer->registers,
-                              .shared_bytes = answer->shared_bytes +
-                                              (int32_t)trial->plan->launches[0].shared_bytes,
-                              .spill_bytes = answer->spill_bytes,
-                              .local_bytes = answer->local_bytes,
-                              .compile_ms = answer->compile_ms,
-                              .timer = STORE_TIMER_NONE};
-    out->row.checked_ctas = (uint32_t)proof->ctas_run;
-    if (proof->outcome == STORE_OK) {
-        out->row.cosine = verify->cosine;
-        out->row.rel_fro = verify->rel_fro;
-        out->row.calc_diff = verify->calc_diff;
-        out->row.max_err_ratio = verify->max_err_ratio;
-        fill_rates(e, trial, proof, out);
-    }
-}
-
-/* Failures that are the candidate's: it does not fit, the driver refuses its code, or memory runs
- * out. */
-static int32_t outcome_of(hone_status status)
-{
-    static const struct {
-        hone_status status;
-        int32_t outcome;
-    } rows[] = {
-        {HONE_UNSUPPORTED, STORE_LAUNCH}, {HONE_DRIVER, STORE_LAUNCH}, {HONE_NO_MEMORY, STORE_OOM}};
-
-    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-        if (rows[i].status == status) {
-            return rows[i].outcome;
-        }
-    }
-    return 0;
-}
-
-static hone_status prove(void *state, const engine_trial *trial, const engine_answer *answer,
-                         engine_result *out, hone_error *error)
-{
-    hone_status status = HONE_OK;
     device_engine *e = state;
-    module *code = NULL;
-    hone_error local = {0};
-    prove_result *proof = calloc(1, sizeof *proof);
+    lane *l = &e->lanes[index];
 
-    if (proof == NULL) {
-        return status_set(error, HONE_NO_MEMORY, manifest_name(trial->m), 0, "a proof");
-    }
-    status = take_prover(e, trial, &local);
+    l->trial = *trial;
+    l->answer = answer;
+    return device_worker_start(l->worker, trial, answer->code, error);
+}
+
+static hone_status finish(void *state, size_t index, engine_result *out, hone_error *error)
+{
+    device_engine *e = state;
+    lane *l = &e->lanes[index];
+    const hone_status status = device_worker_finish(l->worker, out, error);
+
     if (status == HONE_OK) {
-        status = module_load(e->device, trial->plan, answer->code, &code, &local);
+        trial_prover_note(&l->trial, l->answer, out);
     }
-    proof->outcome = outcome_of(status);
-    if (status == HONE_OK) {
-        TRY(prover_run(e->prover, code, trial->plan, answer->code, proof, error));
-    } else if (proof->outcome != 0) {
-        snprintf(proof->reason, sizeof proof->reason, "%.200s", local.message);
-        status = HONE_OK;
-    } else {
-        status_set(error, status, local.source, local.line, "%s", local.message);
-        goto done;
-    }
-    fill_result(e, trial, answer, proof, out);
-done:
-    module_unload(code);
-    free(proof);
     return status;
+}
+
+static uint64_t restarts(void *state)
+{
+    const device_engine *e = state;
+    uint64_t sum = 0;
+
+    for (size_t i = 0; i < e->lanes_len; i++) {
+        sum += device_worker_restarts(e->lanes[i].worker);
+    }
+    return sum;
 }
 
 static void close_engine(void *state)
@@ -242,10 +132,44 @@ static void close_engine(void *state)
     device_engine *e = state;
 
     if (e != NULL) {
-        prover_close(e->prover);
+        for (size_t i = 0; e->lanes != NULL && i < e->lanes_len; i++) {
+            device_worker_close(e->lanes[i].worker);
+        }
+        free(e->lanes);
         jit_close(e->jit);
         free(e);
     }
+}
+
+/* Emulated devices share the host's threads. */
+static hone_status open_lanes(device_engine *e, hone_error *error)
+{
+    hone_status status = HONE_OK;
+    const engine_options *o = &e->options;
+    const bool emulated = o->device->gpu.facts.emulated;
+    const size_t len = o->specs_len > 0 ? o->specs_len : 1;
+    const int jobs = o->jobs > 0 ? o->jobs : cores(), share = jobs / (int)len;
+    device_worker_options worker = {
+        .templates = o->templates,
+        .deadline_ms =
+            o->deadline_ms > 0 ? o->deadline_ms : ENGINE_DEADLINE_MS * (emulated ? 10 : 1),
+        .setup = {.threads = share > 0 ? share : 1,
+                  .memory_bytes = o->memory_bytes,
+                  .routing = o->routing != NULL ? *o->routing : *routing_balanced()},
+    };
+
+    e->lanes = calloc(len, sizeof *e->lanes);
+    if (e->lanes == NULL) {
+        return status_set(error, HONE_NO_MEMORY, "sweep", 0, "%zu devices", len);
+    }
+    for (size_t i = 0; i < len; i++) {
+        snprintf(worker.setup.spec, sizeof worker.setup.spec, "%s",
+                 o->specs_len > 0 ? o->specs[i] : o->device->spec);
+        TRY(device_worker_open(&worker, &e->lanes[i].worker, error));
+        e->lanes_len++;
+    }
+done:
+    return status;
 }
 
 hone_status engine_open_device(const engine_options *options, engine *out, hone_error *error)
@@ -260,18 +184,19 @@ hone_status engine_open_device(const engine_options *options, engine *out, hone_
     if (e == NULL) {
         return status_set(error, HONE_NO_MEMORY, "sweep", 0, "an engine");
     }
-    e->device = options->device;
-    e->templates = options->templates;
-    e->threads = options->jobs > 0 ? options->jobs : cores();
-    e->routing = options->routing;
+    e->options = *options;
     TRY(jit_open(&compile, &e->jit, error));
     TRY(jit_describe(e->jit, &version, error));
     TRY(driver_check(d, d->cuDriverGetVersion(&number), "cuDriverGetVersion", error));
+    TRY(open_lanes(e, error));
     *out = (engine){.driver = number,
                     .state = e,
+                    .lanes = e->lanes_len,
                     .submit = submit,
                     .wait = wait_next,
-                    .prove = prove,
+                    .start = start,
+                    .finish = finish,
+                    .restarts = restarts,
                     .discard = discard,
                     .close = close_engine};
     snprintf(out->nvrtc, sizeof out->nvrtc, "%s", version.text);

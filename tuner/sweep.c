@@ -1,8 +1,9 @@
 /* sweep.c - the loop of a sweep: lay problems out, keep the compilers busy, try what is compiled in
  * order.
  *
- * Answers are used in the order of the tasks, whichever compile ends first, so that a sweep writes
- * the same rows in the same order with one worker or many. */
+ * Answers are used in the order of the tasks, whichever compile ends first, and verdicts in the
+ * order in which proofs were begun, so that a sweep tries the same candidates and comes to the same
+ * rows and winners with one worker or many. */
 #include "tuner/sweep_state.h"
 
 #include <stdlib.h>
@@ -65,7 +66,11 @@ hone_status sweep_begin(sweep *s, hone_error *error)
     hone_status status = HONE_OK;
     const engine_options options = {.device = s->o->device,
                                     .templates = s->o->templates,
+                                    .specs = s->o->specs,
+                                    .specs_len = s->o->specs_len,
                                     .jobs = s->o->jobs,
+                                    .deadline_ms = s->o->deadline_ms,
+                                    .memory_bytes = s->o->memory_bytes,
                                     .routing = s->o->routing};
 
     if (s->id != 0) {
@@ -83,7 +88,7 @@ done:
 engine_trial sweep_trial(const sweep *s, const sweep_task *task)
 {
     return (engine_trial){s->groups[task->group].problem, task->candidate.m, task->plan,
-                          s->o->seed};
+                          &task->candidate.config, s->o->seed};
 }
 
 static hone_status submit(sweep *s, sweep_task *task, hone_error *error)
@@ -135,6 +140,35 @@ done:
     return status;
 }
 
+/* A task of the problem is finished. */
+static hone_status close_one(sweep *s, size_t group, hone_error *error)
+{
+    s->groups[group].open--;
+    return s->groups[group].open == 0 ? sweep_settle(s, group, error) : HONE_OK;
+}
+
+/* One step: a compiled task goes to an idle lane, or the proof that was begun first is finished. */
+static hone_status step(sweep *s, hone_error *error)
+{
+    hone_status status = HONE_OK;
+    size_t group = 0;
+    bool begun = false;
+
+    if (s->compiling.len > 0 && sweep_has_idle_lane(s)) {
+        TRY(await_first(s, error));
+        sweep_task *task = sweep_pop(&s->compiling);
+        group = task->group;
+        TRY(sweep_try(s, task, &begun, error));
+    } else {
+        TRY(sweep_finish_first(s, &group, error));
+    }
+    if (!begun) {
+        TRY(close_one(s, group, error));
+    }
+done:
+    return status;
+}
+
 static hone_status run(sweep *s, hone_error *error)
 {
     hone_status status = HONE_OK;
@@ -145,17 +179,15 @@ static hone_status run(sweep *s, hone_error *error)
     for (;;) {
         /* Twice as many as workers, so that none waits while a candidate is proved. */
         TRY(feed(s, 2 * jobs + 2, error));
-        if (s->compiling.len == 0 || s->cancelled) {
+        if ((s->compiling.len == 0 && s->proving.len == 0) || s->cancelled) {
             break;
         }
-        TRY(await_first(s, error));
-        sweep_task *task = sweep_pop(&s->compiling);
-        size_t group = task->group;
-        TRY(sweep_try(s, task, error));
-        s->groups[group].open--;
-        if (s->groups[group].open == 0) {
-            TRY(sweep_settle(s, group, error));
-        }
+        TRY(step(s, error));
+    }
+    while (s->proving.len > 0) { /* stopped: what is under way is finished all the same */
+        size_t group = 0;
+        TRY(sweep_finish_first(s, &group, error));
+        TRY(close_one(s, group, error));
     }
 done:
     return status;
@@ -181,6 +213,7 @@ static void close_all(sweep *s)
     for (size_t i = 0; s->groups != NULL && i < s->o->problems_len; i++) {
         sweep_queue_free(s, &s->groups[i].flawed);
     }
+    sweep_queue_free(s, &s->proving);
     sweep_queue_free(s, &s->compiling);
     sweep_queue_free(s, &s->waiting);
     if (s->engine.state != NULL) {
@@ -208,6 +241,9 @@ hone_status sweep_run(const sweep_options *options, sweep_summary *out, hone_err
     }
     TRY(run(&s, error));
     TRY(finish(&s, error));
+    if (s.engine.restarts != NULL) {
+        s.summary.restarts = s.engine.restarts(s.engine.state);
+    }
     *out = s.summary;
     if (s.cancelled) {
         status = status_set(error, HONE_CANCELLED, "sweep", 0,

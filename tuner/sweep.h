@@ -9,6 +9,8 @@
 #include "tuner/engine.h"
 #include "tuner/strategy.h"
 
+#define SWEEP_MAX_DEVICES 16
+
 typedef struct sweep_progress {
     uint64_t done, total; /* candidates; total is an estimate until all problems are laid out */
     uint64_t problem, problems;
@@ -26,13 +28,19 @@ typedef struct sweep_options {
     const hone_problem *problems; /* without duplicates */
     size_t problems_len;
     const device *device;
+    /* What candidates are proved on: devices of `device`'s kind, which share the work. specs_len 0:
+     * `device` alone; at most SWEEP_MAX_DEVICES. */
+    const char *const *specs;
+    size_t specs_len;
     store *store; /* STORE_WRITE */
     const templates *templates;
     const strategy *strategy;
     engine_open_fn engine; /* called once there is something to do */
     uint64_t budget;       /* candidates of a problem; 0: no limit */
     uint64_t seed;
-    int jobs;                   /* of engine_options */
+    int jobs; /* of engine_options, as the next three */
+    uint32_t deadline_ms;
+    uint64_t memory_bytes;
     const routing *routing;     /* of engine_options: measurements under another one are others */
     const char *command;        /* what was asked for, for the store */
     sweep_progress_fn progress; /* after commits, and before slow steps; NULL: none */
@@ -44,6 +52,7 @@ typedef struct sweep_summary {
     uint64_t problems, winners; /* winners: problems that have one now, or that launch nothing */
     uint64_t settled;           /* problems that had nothing left to do */
     uint64_t tried, ok, rejected, pruned; /* candidates of this run */
+    uint64_t restarts;                    /* device workers that were replaced */
     uint64_t generation;                  /* 0: none was packed */
 } sweep_summary;
 

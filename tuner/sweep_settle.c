@@ -156,7 +156,7 @@ static hone_status settle_flawed(sweep *s, sweep_group *group, hone_error *error
     for (sweep_task *task = sweep_pop(&group->flawed); task != NULL;
          task = sweep_pop(&group->flawed)) {
         if (group->proved == 0) {
-            TRY(sweep_prove(s, task, error)); /* takes the task */
+            TRY(sweep_prove_now(s, task, error)); /* takes the task */
             continue;
         }
         status = sweep_record(s, task, STORE_PRUNED, task->answer.reason, error);

@@ -17,6 +17,9 @@ typedef struct sweep_task {
     plan *plan;
     bool answered;
     engine_answer answer;
+    engine_trial trial; /* while it is proved */
+    size_t lane;
+    int64_t row; /* in the store, while it is proved */
     struct sweep_task *next;
 } sweep_task;
 
@@ -52,8 +55,10 @@ typedef struct sweep {
     size_t next_group;     /* first that is not laid out */
     sweep_queue waiting;   /* to be compiled */
     sweep_queue compiling; /* submitted, in order */
+    sweep_queue proving;   /* on a lane, in the order in which they were begun */
     engine engine;         /* state NULL: not opened */
-    engine_result *result; /* of the candidate that is proved */
+    engine_result *result; /* of the candidate that is finished */
+    uint64_t lanes;        /* a bit for each that is busy */
     candidate_set known;   /* candidates of the problems so far */
     uint64_t done, total;
     bool cancelled;
@@ -78,11 +83,15 @@ size_t sweep_default_index(const sweep_group *group, const char *template_name, 
 /* Begin the store's sweep and start the compiler, once there is something to do. */
 hone_status sweep_begin(sweep *s, hone_error *error);
 
-/* A task whose compile is answered: keep it back if its code has a flaw, else prove it, or say why
- * not. Takes the task. */
-hone_status sweep_try(sweep *s, sweep_task *task, hone_error *error);
-/* Prove, time and commit a compiled task. Takes the task. */
-hone_status sweep_prove(sweep *s, sweep_task *task, hone_error *error);
+bool sweep_has_idle_lane(const sweep *s);
+/* A task whose compile is answered: keep it back if its code has a flaw, else begin to prove it, or
+ * say why not. A lane must be idle. *begun: it is among those that are proved; else it is finished.
+ * Takes the task. */
+hone_status sweep_try(sweep *s, sweep_task *task, bool *begun, hone_error *error);
+/* Wait for the proof that was begun first and commit it. *group is its problem. */
+hone_status sweep_finish_first(sweep *s, size_t *group, hone_error *error);
+/* Prove, time and commit a compiled task at once. A lane must be idle. Takes the task. */
+hone_status sweep_prove_now(sweep *s, sweep_task *task, hone_error *error);
 /* Commit a task that was not proved, with the outcome and reason of `row`. Does not take it. */
 hone_status sweep_record(sweep *s, const sweep_task *task, int32_t outcome, const char *reason,
                          hone_error *error);

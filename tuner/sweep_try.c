@@ -60,24 +60,60 @@ done:
     return status;
 }
 
-hone_status sweep_prove(sweep *s, sweep_task *task, hone_error *error)
+bool sweep_has_idle_lane(const sweep *s)
+{
+    /* Before the engine is open there is nothing to prove. */
+    return s->engine.lanes == 0 ||
+           (s->lanes & ((1ull << s->engine.lanes) - 1)) != (1ull << s->engine.lanes) - 1;
+}
+
+static size_t take_lane(sweep *s)
+{
+    size_t lane = 0;
+
+    while (s->lanes >> lane & 1) {
+        lane++;
+    }
+    s->lanes |= 1ull << lane;
+    return lane;
+}
+
+/* Write the in-flight row and start on an idle lane. *begun false: another sweep has the candidate,
+ * and the task is gone. */
+static hone_status begin(sweep *s, sweep_task *task, bool *begun, hone_error *error)
 {
     hone_status status = HONE_OK;
     const store_key key = sweep_key(s, task);
-    const engine_trial trial = sweep_trial(s, task);
-    engine_result *result = s->result;
-    int64_t id = 0;
 
+    *begun = false;
     /* On disk before the launch: a candidate that takes the sweep down is known to the next one. */
-    status = store_candidate_begin(s->o->store, s->id, &key, &id, error);
+    status = store_candidate_begin(s->o->store, s->id, &key, &task->row, error);
     if (status == HONE_TAKEN) {
         status = skip(s);
         goto done;
     }
     TRY(status);
+    task->trial = sweep_trial(s, task);
+    task->lane = take_lane(s);
+    TRY(s->engine.start(s->engine.state, task->lane, &task->trial, &task->answer, error));
+    *begun = true;
+done:
+    if (!*begun) {
+        sweep_task_free(s, task);
+    }
+    return status;
+}
+
+/* Wait for its proof and commit it. Takes the task. */
+static hone_status finish(sweep *s, sweep_task *task, hone_error *error)
+{
+    hone_status status = HONE_OK;
+    engine_result *result = s->result;
+
     memset(result, 0, sizeof *result);
-    TRY(s->engine.prove(s->engine.state, &trial, &task->answer, result, error));
-    TRY(store_candidate_finish(s->o->store, id, &result->row, error));
+    TRY(s->engine.finish(s->engine.state, task->lane, result, error));
+    s->lanes &= ~(1ull << task->lane);
+    TRY(store_candidate_finish(s->o->store, task->row, &result->row, error));
     TRY(store_flush(s->o->store, error));
     tell_outcome(s, task, result->row.outcome,
                  result->row.reason != NULL ? result->row.reason : "");
@@ -86,18 +122,40 @@ done:
     return status;
 }
 
-hone_status sweep_try(sweep *s, sweep_task *task, hone_error *error)
+hone_status sweep_prove_now(sweep *s, sweep_task *task, hone_error *error)
+{
+    bool begun = false;
+    hone_status status = begin(s, task, &begun, error);
+
+    return begun ? finish(s, task, error) : status;
+}
+
+hone_status sweep_finish_first(sweep *s, size_t *group, hone_error *error)
+{
+    sweep_task *task = sweep_pop(&s->proving);
+
+    *group = task->group;
+    return finish(s, task, error);
+}
+
+hone_status sweep_try(sweep *s, sweep_task *task, bool *begun, hone_error *error)
 {
     hone_status status = HONE_OK;
 
+    *begun = false;
     if (task->answer.outcome == STORE_OK && task->answer.reason[0] != '\0') {
         sweep_push(&s->groups[task->group].flawed, task);
         return HONE_OK;
     }
     if (task->answer.outcome == STORE_OK) {
-        return sweep_prove(s, task, error);
+        TRY(begin(s, task, begun, error));
+        if (*begun) {
+            sweep_push(&s->proving, task);
+        }
+        return HONE_OK;
     }
     status = sweep_record(s, task, task->answer.outcome, task->answer.reason, error);
     sweep_task_free(s, task);
+done:
     return status;
 }

@@ -3,49 +3,13 @@
  *
  * Started by the JIT with a socket as stdin, nothing else open, and a short environment. Never
  * touches a GPU. */
+#include "runtime/wire_socket.h"
 #include "runtime/worker/nvrtc.h"
 #include "runtime/worker/sandbox.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/socket.h>
 #include <unistd.h>
-
-enum { WORKER_SOCKET = 0 };
-
-static bool read_all(uint8_t *to, size_t len)
-{
-    while (len > 0) {
-        ssize_t got = read(WORKER_SOCKET, to, len);
-        if (got < 0 && errno == EINTR) {
-            continue;
-        }
-        if (got <= 0) {
-            return false;
-        }
-        to += got;
-        len -= (size_t)got;
-    }
-    return true;
-}
-
-static bool send_message(wire_writer *w)
-{
-    size_t sent = 0;
-    bool whole = wire_end(w);
-
-    while (whole && sent < w->len) {
-        ssize_t put = send(WORKER_SOCKET, w->bytes + sent, w->len - sent, MSG_NOSIGNAL);
-        if (put < 0 && errno == EINTR) {
-            continue;
-        }
-        whole = put > 0;
-        sent += whole ? (size_t)put : 0;
-    }
-    wire_free(w);
-    return whole;
-}
 
 static bool say_hello(const nvrtc *n, const char *why, bool sandboxed)
 {
@@ -57,26 +21,21 @@ static bool say_hello(const nvrtc *n, const char *why, bool sandboxed)
     wire_put_text(&hello, n->path);
     wire_put_text(&hello, n->build);
     wire_put_u64(&hello, sandboxed);
-    return send_message(&hello);
+    return wire_socket_send(WIRE_SOCKET, &hello);
 }
 
 /* One request, one answer. False when the parent is gone or talks nonsense. */
 static bool serve_one(const nvrtc *n)
 {
-    uint8_t header[WIRE_HEADER_BYTES];
     wire_kind kind;
     wire_writer answer = {.failed = false};
+    uint8_t *payload = NULL;
     size_t len = 0;
+    bool ok = wire_socket_read(WIRE_SOCKET, &kind, &payload, &len) && kind == WIRE_COMPILE;
 
-    if (!read_all(header, sizeof header) || !wire_header(header, &kind, &len) ||
-        kind != WIRE_COMPILE) {
-        return false;
-    }
-    uint8_t *payload = malloc(len + 1);
-    bool ok = payload != NULL && read_all(payload, len) && wire_intact(header, payload, len);
     if (ok) {
         wire_reader reader = {.bytes = payload, .len = len};
-        ok = nvrtc_answer(n, &reader, &answer) && send_message(&answer);
+        ok = nvrtc_answer(n, &reader, &answer) && wire_socket_send(WIRE_SOCKET, &answer);
     }
     wire_free(&answer);
     free(payload);
@@ -94,7 +53,7 @@ int main(int argc, char **argv)
         fprintf(stderr, "hone-worker compiles kernels for hone and is started by it alone\n");
         return 2;
     }
-    if (!sandbox_enter(memory_bytes) || getppid() != (pid_t)parent) {
+    if (!sandbox_enter() || !sandbox_limit(memory_bytes) || getppid() != (pid_t)parent) {
         return 1; /* no sandbox, or the parent died before we asked to die with it */
     }
     bool opened = nvrtc_open(&n, why);

@@ -1,4 +1,4 @@
-/* sandbox.c - resource limits and Landlock of the compile worker (reliability.md 4). */
+/* sandbox.c - resource limits and Landlock of the workers (reliability.md 4). */
 #include "runtime/worker/sandbox.h"
 
 #include <fcntl.h>
@@ -25,16 +25,20 @@ static bool set_limit(int what, uint64_t value)
     return setrlimit((__rlimit_resource_t)what, &limit) == 0;
 }
 
-bool sandbox_enter(uint64_t memory_bytes)
+bool sandbox_enter(void)
+{
+    return prctl(PR_SET_PDEATHSIG, SIGKILL) == 0 && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+           close_range(3, ~0u, 0) == 0 && set_limit(RLIMIT_CORE, 0);
+}
+
+bool sandbox_limit(uint64_t memory_bytes)
 {
     /* A file limit of zero would kill with SIGXFSZ; ignored, the write fails instead. */
     signal(SIGXFSZ, SIG_IGN);
-    return prctl(PR_SET_PDEATHSIG, SIGKILL) == 0 && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
-           close_range(3, ~0u, 0) == 0 && set_limit(RLIMIT_CORE, 0) && set_limit(RLIMIT_FSIZE, 0) &&
-           set_limit(RLIMIT_AS, memory_bytes);
+    return set_limit(RLIMIT_FSIZE, 0) && set_limit(RLIMIT_AS, memory_bytes);
 }
 
-static void allow_reading(int ruleset, const char *path)
+static void allow(int ruleset, const char *path, uint64_t rights)
 {
     int fd = open(path, O_PATH | O_CLOEXEC);
 
@@ -42,35 +46,65 @@ static void allow_reading(int ruleset, const char *path)
         return;
     }
     struct landlock_path_beneath_attr rule = {
-        .allowed_access = LANDLOCK_ACCESS_FS_READ_FILE,
+        .allowed_access = rights,
         .parent_fd = fd,
     };
     syscall(SYS_landlock_add_rule, ruleset, LANDLOCK_RULE_PATH_BENEATH, &rule, 0);
     close(fd);
 }
 
-bool sandbox_lock_files(const char *folder)
+/* A ruleset over the rights of `of` that this kernel knows, which are left in *handled; -1 without
+ * Landlock. */
+static int make_ruleset(uint64_t of, uint64_t *handled)
 {
-    long abi = syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION);
+    const long abi = syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION);
+    const long known = (long)(sizeof rights_by_abi / sizeof rights_by_abi[0]) - 1;
 
     if (abi < 1) {
-        return false;
+        return -1;
     }
-    const long known = (long)(sizeof rights_by_abi / sizeof rights_by_abi[0]) - 1;
-    struct landlock_ruleset_attr attributes = {
-        .handled_access_fs = rights_by_abi[abi > known ? known : abi],
-    };
-    int ruleset = (int)syscall(SYS_landlock_create_ruleset, &attributes, sizeof attributes, 0);
+    *handled = of & rights_by_abi[abi > known ? known : abi];
+    struct landlock_ruleset_attr attributes = {.handled_access_fs = *handled};
+    return (int)syscall(SYS_landlock_create_ruleset, &attributes, sizeof attributes, 0);
+}
+
+static bool enforce(int ruleset)
+{
+    bool locked = syscall(SYS_landlock_restrict_self, ruleset, 0) == 0;
+
+    close(ruleset);
+    return locked;
+}
+
+bool sandbox_lock_files(const char *folder)
+{
+    uint64_t handled = 0;
+    const int ruleset = make_ruleset(~0ull, &handled);
+
     if (ruleset < 0) {
         return false;
     }
     for (size_t i = 0; i < sizeof readable / sizeof readable[0]; i++) {
-        allow_reading(ruleset, readable[i]);
+        allow(ruleset, readable[i], LANDLOCK_ACCESS_FS_READ_FILE);
     }
-    allow_reading(ruleset, folder);
-    bool locked = syscall(SYS_landlock_restrict_self, ruleset, 0) == 0;
-    close(ruleset);
-    return locked;
+    allow(ruleset, folder, LANDLOCK_ACCESS_FS_READ_FILE);
+    return enforce(ruleset);
+}
+
+bool sandbox_lock_writing(void)
+{
+    const uint64_t reading =
+        LANDLOCK_ACCESS_FS_EXECUTE | LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_READ_DIR;
+    uint64_t handled = 0;
+    const int ruleset = make_ruleset(~reading, &handled);
+
+    if (ruleset < 0) {
+        return false;
+    }
+    /* The nodes that a driver opens, and the names of its threads. */
+    allow(ruleset, "/dev", handled);
+    allow(ruleset, "/proc", LANDLOCK_ACCESS_FS_WRITE_FILE);
+    return enforce(ruleset);
 }
 
 void sandbox_allow_cpu(uint64_t seconds)

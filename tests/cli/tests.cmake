@@ -16,5 +16,5 @@ hone_run(cli convert_memory_whole test_cli_convert_memory LABELS slow release-on
 # Resumable: millions of candidates, ten minutes at a time.
 hone_test(cli product LINK hone_core PkgConfig::JANSSON SOURCES ${cli_suite} LABELS slow TIMEOUT 7200)
 foreach(module usage emu flow routing trouble kill convert convert_memory product)
-  add_dependencies(test_cli_${module} hone hone-worker hone_emu)
+  add_dependencies(test_cli_${module} hone hone-worker hone-prover hone_emu)
 endforeach()

@@ -225,7 +225,7 @@ static void submit(const manifest *m, const pairs_case *c, flight *out)
     ck_assert_msg(manifest_plan(m, &c->problem, &devices[c->device]->gpu.facts, &c->config,
                                 &out->plan, &error) == HONE_OK,
                   "%s", error.message);
-    out->trial = (engine_trial){&out->of->problem, m, &out->plan, 7};
+    out->trial = (engine_trial){&out->of->problem, m, &out->plan, &out->of->config, 7};
     ck_assert_msg(e->submit(e->state, &out->trial, (uint64_t)(uintptr_t)out, &error) == HONE_OK,
                   "%s", error.message);
 }
@@ -257,7 +257,7 @@ static size_t settle(const manifest *m, flight *f)
         ended->answered = true;
     }
     if (f->answer.outcome == STORE_OK) {
-        ck_assert_msg(e->prove(e->state, &f->trial, &f->answer, result, &error) == HONE_OK, "%s",
+        ck_assert_msg(engine_prove(e, &f->trial, &f->answer, result, &error) == HONE_OK, "%s",
                       error.message);
         proved = result->row.outcome == STORE_OK;
     }
@@ -317,6 +317,8 @@ static void setup(void)
     setenv("XDG_CACHE_HOME", cache, 1);
     snprintf(worker, sizeof worker, "%s/runtime/hone-worker", binary != NULL ? binary : ".");
     setenv("HONE_WORKER", worker, 1);
+    snprintf(worker, sizeof worker, "%s/tuner/hone-prover", binary != NULL ? binary : ".");
+    setenv("HONE_PROVER", worker, 1);
     ck_assert_msg(templates_open(&all, &error) == HONE_OK, "%s", error.message);
     for (size_t i = 0; i < DEVICES; i++) {
         ck_assert_msg(device_open(specs[i], &devices[i], &error) == HONE_OK, "%s", error.message);

@@ -14,7 +14,7 @@ cmake --install "$build" --prefix "$place/usr" >"$place/log" 2>&1 || { cat "$pla
 pc=$(find "$place/usr" -name hone.pc)
 library=$(find "$place/usr" -name libhone.so)
 [ -n "$pc" ] && [ -n "$library" ] || fail "hone.pc or libhone.so is not installed"
-for file in include/hone.h include/hone_problem.h include/hone_words.h include/hone_moe.h include/hone_index.h include/hone_scales.h libexec/hone-worker bin/hone; do
+for file in include/hone.h include/hone_problem.h include/hone_words.h include/hone_moe.h include/hone_index.h include/hone_scales.h libexec/hone-worker libexec/hone-prover bin/hone; do
     [ -e "$place/usr/$file" ] || fail "$file is not installed"
 done
 [ -e "$(dirname "$library")/libhone_emu.so" ] || fail "libhone_emu.so is not beside libhone.so"

@@ -13,11 +13,14 @@
 fake_behaviour fake_now;
 
 #define WAITING_MAX 64
+#define FAKE_LANES  4
 
 typedef struct fake {
     uint64_t tags[WAITING_MAX];
     uint32_t hashes[WAITING_MAX];
     size_t len;
+    const engine_trial *trials[FAKE_LANES]; /* of busy lanes */
+    const engine_answer *answers[FAKE_LANES];
 } fake;
 
 static uint32_t hash_trial(const engine_trial *trial)
@@ -63,13 +66,29 @@ static hone_status fake_wait(void *state, engine_answer *out, hone_error *error)
     return HONE_OK;
 }
 
-static hone_status fake_prove(void *state, const engine_trial *trial, const engine_answer *answer,
-                              engine_result *out, hone_error *error)
+static hone_status fake_start(void *state, size_t lane, const engine_trial *trial,
+                              const engine_answer *answer, hone_error *error)
 {
-    uint32_t hash = hash_trial(trial);
+    fake *f = state;
 
-    (void)state;
     (void)error;
+    ck_assert_uint_lt(lane, FAKE_LANES);
+    ck_assert_ptr_null(f->trials[lane]);
+    f->trials[lane] = trial;
+    f->answers[lane] = answer;
+    return HONE_OK;
+}
+
+static hone_status fake_finish(void *state, size_t lane, engine_result *out, hone_error *error)
+{
+    fake *f = state;
+    const engine_trial *trial = f->trials[lane];
+    const engine_answer *answer = f->answers[lane];
+
+    (void)error;
+    ck_assert_ptr_nonnull(trial);
+    f->trials[lane] = NULL;
+    uint32_t hash = hash_trial(trial);
     usleep((useconds_t)fake_now.pause_us);
     if (++fake_now.proofs == fake_now.die_at) {
         _exit(9); /* as kill -9 would: nothing is closed */
@@ -107,7 +126,9 @@ static hone_status fake_open(const engine_options *options, engine *out, hone_er
                     .state = calloc(1, sizeof(fake)),
                     .submit = fake_submit,
                     .wait = fake_wait,
-                    .prove = fake_prove,
+                    .lanes = fake_now.lanes > 0 ? fake_now.lanes : 1,
+                    .start = fake_start,
+                    .finish = fake_finish,
                     .discard = fake_discard,
                     .close = free};
     return out->state != NULL ? HONE_OK : HONE_NO_MEMORY;

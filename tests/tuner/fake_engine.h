@@ -14,6 +14,7 @@ typedef struct fake_behaviour {
     bool backwards; /* answers come in the opposite order of the submissions */
     bool flaw_all;
     bool random;  /* strategy: quicker to start than the model's ranking */
+    size_t lanes; /* proofs at once, at most 4; 0: one */
     int pause_us; /* that each proof takes */
     int told;     /* where progress is written as it is told; 0: nowhere */
     int die_at;   /* the process ends in this proof; 0: never */
