@@ -17,12 +17,14 @@
 #define DEFAULT_BUDGET 16
 #define PATH_BYTES     4096
 
-enum { KEY_BUDGET = 1000, KEY_JOBS, KEY_SEED, KEY_STRATEGY };
+enum { KEY_BUDGET = 1000, KEY_JOBS, KEY_SEED, KEY_STRATEGY, KEY_DEADLINE, KEY_MEMORY };
 
 typedef struct tune {
     options o;
     uint64_t budget, seed;
     int jobs;
+    uint32_t deadline_ms;
+    uint64_t memory_bytes;
     const strategy *strategy;
     templates *templates;
     llm_problem *problems;
@@ -61,6 +63,14 @@ static hone_status parse_own(int key, char *text, void *context, hone_error *err
     case KEY_SEED:
         TRY(options_number("--seed", text, 0, INT64_MAX, &value, error));
         t->seed = (uint64_t)value;
+        break;
+    case KEY_DEADLINE:
+        TRY(options_number("--deadline", text, 1, 86400, &value, error));
+        t->deadline_ms = (uint32_t)value * 1000;
+        break;
+    case KEY_MEMORY:
+        TRY(options_number("--memory", text, 1, INT64_MAX >> 20, &value, error));
+        t->memory_bytes = (uint64_t)value << 20;
         break;
     case KEY_STRATEGY:
         t->strategy = strategy_find(text);
@@ -109,16 +119,17 @@ static void add_summary(sweep_summary *to, const sweep_summary *from)
     to->ok += from->ok;
     to->rejected += from->rejected;
     to->pruned += from->pruned;
+    to->restarts += from->restarts;
     to->generation = from->generation > to->generation ? from->generation : to->generation;
 }
 
-static hone_status tune_device(tune *t, const char *spec, hone_error *error)
+/* Devices of one kind, which share the work. */
+static hone_status tune_kind(tune *t, const device *d, const char *const *specs, size_t specs_len,
+                             hone_error *error)
 {
     hone_status status = HONE_OK;
-    device *d = NULL;
     sweep_summary summary = {0};
 
-    TRY(device_open(spec, &d, error));
     print_note(d->note);
     if (t->store == NULL) { /* not before a device is there: a wrong name leaves no file behind */
         TRY(store_open(t->path, STORE_WRITE, &t->store, error));
@@ -127,6 +138,8 @@ static hone_status tune_device(tune *t, const char *spec, hone_error *error)
         .problems = t->plain,
         .problems_len = t->problems_len,
         .device = d,
+        .specs = specs,
+        .specs_len = specs_len,
         .store = t->store,
         .templates = t->templates,
         .strategy = t->strategy,
@@ -134,6 +147,8 @@ static hone_status tune_device(tune *t, const char *spec, hone_error *error)
         .budget = t->budget,
         .seed = t->seed,
         .jobs = t->jobs,
+        .deadline_ms = t->deadline_ms,
+        .memory_bytes = t->memory_bytes,
         .routing = &t->o.routing,
         .command = t->command,
         .progress = show_progress,
@@ -147,7 +162,54 @@ static hone_status tune_device(tune *t, const char *spec, hone_error *error)
         add_summary(&t->total, &summary);
     }
 done:
-    device_close(d);
+    return status;
+}
+
+/* Two proofs at once would slow each other on a GPU; emulated devices are as many as are named. */
+static hone_status check_twice(device *const *list, size_t len, hone_error *error)
+{
+    for (size_t i = 0; i < len; i++) {
+        for (size_t k = 0; k < i; k++) {
+            if (!list[i]->gpu.facts.emulated && !list[k]->gpu.facts.emulated &&
+                list[i]->ordinal == list[k]->ordinal) {
+                return status_set(error, HONE_BAD_ARGUMENT, "--device", 0,
+                                  "%s and %s are one GPU; name it once", list[k]->spec,
+                                  list[i]->spec);
+            }
+        }
+    }
+    return HONE_OK;
+}
+
+/* Kinds are tuned one after the other, in the order in which they were named. */
+static hone_status tune_devices(tune *t, hone_error *error)
+{
+    hone_status status = HONE_OK;
+    device *list[OPTIONS_MAX_DEVICES] = {NULL};
+    bool tuned[OPTIONS_MAX_DEVICES] = {false};
+
+    for (size_t i = 0; i < t->o.devices_len; i++) {
+        TRY(device_describe(t->o.devices[i], &list[i], error));
+    }
+    TRY(check_twice(list, t->o.devices_len, error));
+    for (size_t i = 0; i < t->o.devices_len; i++) {
+        const char *specs[OPTIONS_MAX_DEVICES];
+        size_t specs_len = 0;
+        for (size_t k = i; !tuned[i] && k < t->o.devices_len; k++) {
+            const device_kind *a = &list[i]->kind, *b = &list[k]->kind;
+            if (a->emulated == b->emulated && device_kind_match(a, b) == DEVICE_SAME) {
+                specs[specs_len++] = list[k]->spec;
+                tuned[k] = k > i;
+            }
+        }
+        if (specs_len > 0) {
+            TRY(tune_kind(t, list[i], specs, specs_len, error));
+        }
+    }
+done:
+    for (size_t i = 0; i < t->o.devices_len; i++) {
+        device_close(list[i]);
+    }
     return status;
 }
 
@@ -193,6 +255,10 @@ static void print_summary(const tune *t, FILE *to)
         (unsigned long long)s->winners, (unsigned long long)s->problems,
         (unsigned long long)s->tried, (unsigned long long)s->ok, (unsigned long long)s->rejected,
         (unsigned long long)s->pruned, (unsigned long long)s->generation, t->path);
+    if (s->restarts > 0) {
+        fprintf(to, "candidates ended their device's process %llu times; it was replaced\n",
+                (unsigned long long)s->restarts);
+    }
 }
 
 /* The winners, as `hone report` shows them, or as JSON with what this run did. */
@@ -203,12 +269,12 @@ static hone_status print_result(const tune *t, hone_error *error)
     report r = {0};
 
     if (t->o.json) {
-        json_t *row =
-            json_pack("{s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "store", t->path, "problems",
-                      (json_int_t)s->problems, "winners", (json_int_t)s->winners, "settled",
-                      (json_int_t)s->settled, "tried", (json_int_t)s->tried, "proved",
-                      (json_int_t)s->ok, "rejected", (json_int_t)s->rejected, "pruned",
-                      (json_int_t)s->pruned, "generation", (json_int_t)s->generation);
+        json_t *row = json_pack(
+            "{s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "store", t->path, "problems",
+            (json_int_t)s->problems, "winners", (json_int_t)s->winners, "settled",
+            (json_int_t)s->settled, "tried", (json_int_t)s->tried, "proved", (json_int_t)s->ok,
+            "rejected", (json_int_t)s->rejected, "pruned", (json_int_t)s->pruned, "restarts",
+            (json_int_t)s->restarts, "generation", (json_int_t)s->generation);
         print_json(row);
         json_decref(row);
         return HONE_OK;
@@ -238,9 +304,7 @@ static hone_status tune_all(tune *t, hone_error *error)
     hone_error closing = {0};
 
     TRY(prepare(t, error));
-    for (size_t i = 0; i < t->o.devices_len; i++) {
-        TRY(tune_device(t, t->o.devices[i], error));
-    }
+    TRY(tune_devices(t, error));
     TRY(print_result(t, error));
 done:
     /* A store that cannot be closed well is a failure that nothing may hide. */
@@ -257,6 +321,12 @@ int command_tune(int argc, char **argv)
         {"budget", KEY_BUDGET, "N", 0, "candidates of a problem; 0 is no limit (16)", 0},
         {"jobs", KEY_JOBS, "N", 0,
          "compile workers, and host threads of a proof (one for each core)", 0},
+        {"deadline", KEY_DEADLINE, "SECONDS", 0,
+         "after which a candidate counts as hanging (60; 600 on an emulated device)", 0},
+        {"memory", KEY_MEMORY, "MIB", 0,
+         "of a device that a problem's operands and workspace may take; a candidate over it is a "
+         "row (all)",
+         0},
         {"seed", KEY_SEED, "N", 0, "of random draws and test data (1)", 0},
         {"strategy", KEY_STRATEGY, "NAME", 0, "model, random or exhaustive (model)", 0},
         {0},

@@ -13,7 +13,7 @@ hone_status trial_open(const char *device_spec, uint64_t seed, trial_bench *out,
     memset(out, 0, sizeof *out);
     out->seed = seed;
     TRY(templates_open(&out->templates, error));
-    TRY(device_open(device_spec, &out->device, error));
+    TRY(device_describe(device_spec, &out->device, error));
     print_note(out->device->note);
 done:
     return status;

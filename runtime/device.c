@@ -88,6 +88,9 @@ static hone_status open_context(device *d, hone_error *error)
 {
     hone_status status = HONE_OK;
 
+    if (d->described) {
+        return HONE_OK;
+    }
     TRY(driver_check(d->driver, d->driver->cuDevicePrimaryCtxRetain(&d->context, d->ordinal),
                      "cuDevicePrimaryCtxRetain", error));
     TRY(device_enter(d, error));
@@ -221,7 +224,7 @@ static hone_status open_spec(const char *spec, device *d, hone_error *error)
                       "a device is auto, cuda:NUMBER, cuda:UUID or emu:GPU");
 }
 
-hone_status device_open(const char *spec, device **out, hone_error *error)
+static hone_status open_device(const char *spec, bool described, device **out, hone_error *error)
 {
     hone_status status = HONE_OK;
     const bool any = strcmp(spec, "auto") == 0;
@@ -230,10 +233,11 @@ hone_status device_open(const char *spec, device **out, hone_error *error)
     if (d == NULL) {
         return status_set(error, HONE_NO_MEMORY, spec, 0, "a device");
     }
+    d->described = described;
     status = open_spec(any ? "cuda:0" : spec, d, error);
     if (any && status == HONE_NO_DEVICE) {
         driver_close(d->driver);
-        *d = (device){.driver = NULL};
+        *d = (device){.described = described};
         status = open_spec("emu:h20", d, error);
         memcpy(d->note, emulated_note, sizeof emulated_note);
     }
@@ -246,6 +250,16 @@ hone_status device_open(const char *spec, device **out, hone_error *error)
 done:
     device_close(d);
     return status;
+}
+
+hone_status device_open(const char *spec, device **out, hone_error *error)
+{
+    return open_device(spec, false, out, error);
+}
+
+hone_status device_describe(const char *spec, device **out, hone_error *error)
+{
+    return open_device(spec, true, out, error);
 }
 
 hone_status device_open_twin(const device *d, device **out, hone_error *error)

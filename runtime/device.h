@@ -13,12 +13,13 @@
 typedef struct device {
     driver *driver;
     CUdevice ordinal;
-    CUcontext context; /* the primary one, retained until device_close */
+    CUcontext context; /* the primary one, retained until device_close; NULL: described only */
     gpu gpu; /* gpu.facts are this device's own; the rates come from models/gpu, or from its arch */
     bool gpu_known; /* false: no description by that product name, so the rates are its arch's usual
                        ones */
     char spec[64];  /* "cuda:0" or "emu:h20": never "auto" */
     device_kind kind; /* of the facts: what a winner is valid for */
+    bool described;   /* by device_describe */
     char note[160];   /* "" or one plain line that a caller should show: times are modelled */
 } device;
 
@@ -26,6 +27,9 @@ typedef struct device {
  * HONE_UNKNOWN for a GPU that is not described, HONE_NO_DEVICE for one that is not there. Leaves
  * the device's primary context current on the calling thread. Caller closes *out. */
 hone_status device_open(const char *spec, device **out, hone_error *error);
+/* The same without a context, for who plans for a device and leaves the work to another process:
+ * nothing can be launched, and no memory of the device is taken. */
+hone_status device_describe(const char *spec, device **out, hone_error *error);
 void device_close(device *d); /* NULL is fine */
 
 /* Another emulated device of the same kind, which another thread may use meanwhile. HONE_NO_DEVICE

@@ -8,6 +8,8 @@
 #include "core/device.h"
 #include "core/status.h"
 
+#include <string.h>
+
 #define MANIFEST_MAX_PARAMS    32
 #define MANIFEST_MAX_LAUNCHES  4
 #define MANIFEST_MAX_ARGUMENTS 48
@@ -21,6 +23,12 @@ typedef struct config {
     uint32_t len;
     int64_t value[MANIFEST_MAX_PARAMS];
 } config;
+
+/* What lies behind the values is nobody's. */
+static inline bool config_same(const config *a, const config *b)
+{
+    return a->len == b->len && memcmp(a->value, b->value, a->len * sizeof *a->value) == 0;
+}
 
 /* What a kernel argument is made from. */
 typedef enum plan_argument_kind {

@@ -17,8 +17,7 @@ static uint64_t hash(const candidate *c)
 
 static bool same(const candidate *a, const candidate *b)
 {
-    return a->m == b->m &&
-           memcmp(a->config.value, b->config.value, a->config.len * sizeof *a->config.value) == 0;
+    return a->m == b->m && config_same(&a->config, &b->config);
 }
 
 /* The place that holds `c`, or the empty one where it belongs. */

@@ -42,8 +42,7 @@ static hone_status add_known(modelled *s, const strategy_problem *p, hone_error 
         TRY(default_judge(c->m, &c->config, p->problem, p->gpu, &judged, &fits, error));
         fits = fits && judged.ns <= limit;
         for (size_t k = 0; k < s->ranked_len && fits && !ranked_too; k++) {
-            ranked_too = s->ranked[k].m == c->m &&
-                         memcmp(&s->ranked[k].config, &c->config, sizeof c->config) == 0;
+            ranked_too = s->ranked[k].m == c->m && config_same(&s->ranked[k].config, &c->config);
         }
         if (!fits || ranked_too) {
             continue;

@@ -188,7 +188,7 @@ done:
 
 static bool is_same(const candidate *c, const manifest *m, const config *own)
 {
-    return c->m == m && memcmp(&c->config, own, sizeof c->config) == 0;
+    return c->m == m && config_same(&c->config, own);
 }
 
 /* The analytical default first, whatever the strategy thinks of it, and the winner under another

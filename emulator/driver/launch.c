@@ -206,16 +206,19 @@ static CUresult run(shim_function *f, const CUlaunchConfig *config, const shim_a
     return fail_launch(f, result);
 }
 
-/* A fault that the tuner's tests asked for. */
-static CUresult injected_fault(shim_function *f)
+/* A fault that the tuner's tests asked for, by number or by kernel. */
+static CUresult injected_fault(shim_function *f, bool *skip)
 {
     shim_device *d = f->head.context->device;
+    CUresult result = CUDA_SUCCESS;
+
     d->launches++;
-    if (d->fault_result == CUDA_SUCCESS || d->launches < d->fault_from) {
-        return CUDA_SUCCESS;
+    if (d->fault_result != CUDA_SUCCESS && d->launches >= d->fault_from) {
+        shim_note(d, d->fault_result, "injected", "asked for by hone_emu_api.set_launch_fault");
+        return fail_launch(f, d->fault_result);
     }
-    shim_note(d, d->fault_result, "injected", "asked for by hone_emu_api.set_launch_fault");
-    return fail_launch(f, d->fault_result);
+    result = shim_fault_of_kernel(f, skip);
+    return shim_result_sticks(result) ? fail_launch(f, result) : result;
 }
 
 static CUresult launch(shim_context *c, const CUlaunchConfig *config, CUfunction handle,
@@ -234,8 +237,9 @@ static CUresult launch(shim_context *c, const CUlaunchConfig *config, CUfunction
     result = result == CUDA_SUCCESS ? shim_cluster_check(f, config, &a) : result;
     result = result == CUDA_SUCCESS ? check_resident(f, config, &a, &resident) : result;
     result = result == CUDA_SUCCESS ? gather_params(f, params, extra, bytes) : result;
-    result = result == CUDA_SUCCESS ? injected_fault(f) : result;
-    return result == CUDA_SUCCESS ? run(f, config, &a, resident, bytes) : result;
+    bool skip = false;
+    result = result == CUDA_SUCCESS ? injected_fault(f, &skip) : result;
+    return result == CUDA_SUCCESS && !skip ? run(f, config, &a, resident, bytes) : result;
 }
 
 CUresult CUDAAPI cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction f, void **kernelParams,

@@ -127,6 +127,14 @@ typedef struct shim_attributes {
     CUevent event; /* fires with the launch; NULL: none */
 } shim_attributes;
 
+/* ---- injected.c: faults that a test asks for. ---- */
+
+/* Whether HONE_EMU_FAULTS' text (NULL: none) is a list that shim_fault_of_kernel understands. */
+bool shim_faults_valid(const char *text);
+/* The failure that is asked for of a kernel, noted on its device; *skip: it is to do nothing. May
+ * not return. */
+CUresult shim_fault_of_kernel(const shim_function *f, bool *skip);
+
 /* ---- state.c: the process. ---- */
 hone_status shim_configure(const char *const *names, size_t count, hone_error *error);
 CUresult shim_start(void);                /* idempotent */

@@ -141,7 +141,8 @@ static CUresult start(void)
     size_t count = state.names != NULL ? state.names_len : 1;
     hone_emu_arithmetic arithmetic = HONE_EMU_HW;
     if (!read_budget(getenv("HONE_EMU_MEMORY"), &state.budget.limit) ||
-        !read_arithmetic(getenv("HONE_EMU_ARITHMETIC"), &arithmetic)) {
+        !read_arithmetic(getenv("HONE_EMU_ARITHMETIC"), &arithmetic) ||
+        !shim_faults_valid(getenv("HONE_EMU_FAULTS"))) {
         return CUDA_ERROR_INVALID_VALUE;
     }
     shim_device *devices = calloc(count, sizeof *devices);

@@ -5,3 +5,8 @@ hone_test(tuner sweep_routed LINK hone_tuner SOURCES tuner/fake_engine.c)
 
 # The same suite with many more kills, at any time.
 hone_run(tuner sweep_kills test_tuner_sweep LABELS rel TIMEOUT 600 SET HONE_KILLS=${HONE_TEST_KILLS})
+
+# Candidates that crash, hang, lie or lose the device; the run with a hundred of them is the slow one.
+hone_test(tuner containment LINK hone_tuner)
+add_dependencies(test_tuner_containment hone_emu hone-worker hone-prover)
+hone_run(tuner containment_100 test_tuner_containment LABELS slow TIMEOUT 600 SET HONE_CONTAINMENT=100)
