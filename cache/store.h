@@ -33,7 +33,7 @@
     X(oom, OOM, 7, "did not fit in memory")                                                        \
     X(wrong, WRONG, 8, "its output failed verification")                                           \
     X(nondet, NONDET, 9, "two runs gave different bits")                                           \
-    X(lost, LOST, 10, "the sweep died twice while it ran")                                         \
+    X(lost, LOST, 10, "sweeps died again and again while it ran")                                         \
     X(pruned, PRUNED, 11, "not tried: ptxas' report or a bound ruled it out")                      \
     X(unmeasured, UNMEASURED, 12, "proved, but no time could be taken")
 
@@ -138,13 +138,13 @@ typedef struct store_key {
 
 typedef enum store_state {
     STORE_TO_DO,   /* never finished, or finished with another template text or other tokens */
-    STORE_AGAIN,   /* one earlier try died with its sweep: it may be tried once more */
+    STORE_AGAIN,   /* earlier tries died with their sweeps: it may be tried once more */
     STORE_DONE,    /* finished, or given up as `lost` */
     STORE_RUNNING, /* in flight in a sweep that is alive */
 } store_state;
 
-/* Where a candidate stands. An in-flight row that dead sweeps left twice becomes `lost` here (when
- * the handle writes) and is STORE_DONE. `id` (may be NULL) receives the row's id, 0 when there is
+/* Where a candidate stands. An in-flight row that eight dead sweeps left, or two of which the last
+ * died with the machine, becomes `lost` here (when the handle writes) and is STORE_DONE. `id` (may be NULL) receives the row's id, 0 when there is
  * none. */
 hone_status store_candidate_state(store *s, const store_key *key, store_state *state, int64_t *id,
                                   hone_error *error);

@@ -8,7 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MOST_ATTEMPTS 2
+#define MOST_SWEEPS   8 /* that die while a candidate is in flight, before it is `lost` */
+#define MOST_MACHINES 2
 
 /* Columns of a candidate, in the schema's order. */
 enum {
@@ -229,22 +230,30 @@ done:
     return status;
 }
 
-/* What an in-flight row means: its sweep may live, may have died once, or may die on it again and
- * again. */
+/* A candidate runs in a process of its own, so that a sweep that died on it was likely killed by
+ * someone else; a machine that went down may well be its doing. */
+bool store_gives_up(sweep_fate fate, int32_t attempts)
+{
+    return (fate == SWEEP_ENDED && attempts >= MOST_SWEEPS) ||
+           (fate == SWEEP_ENDED_WITH_MACHINE && attempts >= MOST_MACHINES);
+}
+
+/* What an in-flight row means: its sweep may live, or have died on it once, or again and again. */
 static hone_status state_in_flight(store *s, store_row *row, store_state *state, hone_error *error)
 {
     hone_status status = HONE_OK;
-    bool alive = false;
+    sweep_fate fate = SWEEP_ENDED;
 
-    TRY(store_sweep_alive(s, row->sweep, &alive, error));
-    if (alive || row->attempts < MOST_ATTEMPTS) {
-        *state = alive ? STORE_RUNNING : STORE_AGAIN;
+    TRY(store_sweep_fate(s, row->sweep, &fate, error));
+    if (!store_gives_up(fate, row->attempts)) {
+        *state = fate == SWEEP_ALIVE ? STORE_RUNNING : STORE_AGAIN;
         return HONE_OK;
     }
     *state = STORE_DONE;
     if (s->mode == STORE_WRITE) {
         row->result.outcome = STORE_LOST;
-        row->result.reason = "two sweeps died while it ran";
+        row->result.reason = fate == SWEEP_ENDED ? "eight sweeps died while it ran"
+                                                 : "the machine went down twice while it ran";
         TRY(store_write_begin(s, error));
         TRY(write_row(s, row, error));
         TRY(store_write_pending(s, error));
@@ -259,7 +268,8 @@ static hone_status state_of(store *s, const store_key *key, store_state *state, 
     hone_status status = HONE_OK;
     sqlite3_stmt *statement = NULL;
     store_row row;
-    bool found = false, alive = false;
+    bool found = false;
+    sweep_fate fate = SWEEP_ENDED;
 
     *state = STORE_TO_DO;
     *id = 0;
@@ -274,9 +284,9 @@ static hone_status state_of(store *s, const store_key *key, store_state *state, 
     }
     if (key->tokens != NULL && strcmp(row.result.tokens, key->tokens) != 0) {
         if (row.result.outcome == STORE_INFLIGHT) { /* of a sweep that may be alive */
-            TRY(store_sweep_alive(s, row.sweep, &alive, error));
+            TRY(store_sweep_fate(s, row.sweep, &fate, error));
         }
-        *state = alive ? STORE_RUNNING : STORE_TO_DO;
+        *state = fate == SWEEP_ALIVE ? STORE_RUNNING : STORE_TO_DO;
         goto done;
     }
     *attempts = row.attempts;

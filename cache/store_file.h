@@ -136,7 +136,12 @@ typedef struct store_default {
 hone_status store_default_time(store *s, int64_t problem, int64_t device, store_default *out,
                                hone_error *error);
 
-/* Whether the sweep's process still runs and has not ended the sweep. */
-hone_status store_sweep_alive(store *s, int64_t id, bool *alive, hone_error *error);
+/* Whether a sweep's process still runs and has not ended the sweep, or what it ended with. */
+typedef enum sweep_fate { SWEEP_ALIVE, SWEEP_ENDED, SWEEP_ENDED_WITH_MACHINE } sweep_fate;
+hone_status store_sweep_fate(store *s, int64_t id, sweep_fate *fate, hone_error *error);
+
+/* Whether an in-flight row that was begun `attempts` times, the last time by a sweep of that fate,
+ * is tried no more. */
+bool store_gives_up(sweep_fate fate, int32_t attempts);
 
 #endif

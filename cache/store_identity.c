@@ -143,7 +143,7 @@ done:
     return status == HONE_OK ? status : store_write_failed(s, status);
 }
 
-hone_status store_sweep_alive(store *s, int64_t id, bool *alive, hone_error *error)
+hone_status store_sweep_fate(store *s, int64_t id, sweep_fate *fate, hone_error *error)
 {
     hone_status status = HONE_OK;
     sqlite3_stmt *statement = NULL;
@@ -153,8 +153,10 @@ hone_status store_sweep_alive(store *s, int64_t id, bool *alive, hone_error *err
 
     TRY(read_sweep(s, id, &row, &statement, &found, error));
     mark_process(&now);
-    *alive = found && row.ended_ms == 0 && strcmp(row.process.boot, now.boot) == 0 &&
-             row.process.started == process_started(row.process.pid);
+    const bool same_boot = found && strcmp(row.process.boot, now.boot) == 0;
+    const bool alive =
+        same_boot && row.ended_ms == 0 && row.process.started == process_started(row.process.pid);
+    *fate = alive ? SWEEP_ALIVE : same_boot ? SWEEP_ENDED : SWEEP_ENDED_WITH_MACHINE;
     sqlite3_reset(statement);
 done:
     return status;

@@ -1,6 +1,7 @@
 /* test_store.c - what goes into the store comes out of it, and a sweep that dies is taken up where
  * it stood. */
 #include "cache/store.h"
+#include "cache/store_file.h"
 #include "tests/cache/scratch.h"
 #include "tests/support/file.h"
 #include "tests/support/suite.h"
@@ -232,24 +233,30 @@ static int die_in_flight(void *path)
     return store_candidate_begin(mine, mine_sweep, &key, &id, NULL) == HONE_OK ? 0 : 2;
 }
 
-START_TEST(a_candidate_that_kills_two_sweeps_is_lost_not_tried_for_ever)
+START_TEST(a_candidate_that_kills_eight_sweeps_is_lost_not_tried_for_ever)
 {
     char config[64];
     store_key key = scratch_key(problem, device, 0, config);
     store_state state;
 
-    store_close(s, NULL);
-    ck_assert_int_eq(scratch_wait(scratch_spawn(die_in_flight, dir.path)), 0);
-    open_store();
-    ck_assert_int_eq(store_candidate_state(s, &key, &state, NULL, &e), HONE_OK);
-    ck_assert_int_eq(state, STORE_AGAIN);
-    store_close(s, NULL);
-    ck_assert_int_eq(scratch_wait(scratch_spawn(die_in_flight, dir.path)), 0);
-    open_store();
-    ck_assert_int_eq(store_candidate_state(s, &key, &state, NULL, &e), HONE_OK);
-    ck_assert_int_eq(state, STORE_DONE);
+    for (int death = 1; death <= 8; death++) {
+        store_close(s, NULL);
+        ck_assert_int_eq(scratch_wait(scratch_spawn(die_in_flight, dir.path)), 0);
+        open_store();
+        ck_assert_int_eq(store_candidate_state(s, &key, &state, NULL, &e), HONE_OK);
+        ck_assert_int_eq(state, death < 8 ? STORE_AGAIN : STORE_DONE);
+    }
     ck_assert_int_eq(count_rows(&(store_filter){.outcome = STORE_LOST}), 1);
-    ck_assert_int_eq(seen.attempts, 2);
+    ck_assert_int_eq(seen.attempts, 8);
+}
+END_TEST
+
+START_TEST(a_machine_that_went_down_twice_is_enough)
+{
+    ck_assert(!store_gives_up(SWEEP_ENDED_WITH_MACHINE, 1));
+    ck_assert(store_gives_up(SWEEP_ENDED_WITH_MACHINE, 2));
+    ck_assert(!store_gives_up(SWEEP_ENDED, 7));
+    ck_assert(!store_gives_up(SWEEP_ALIVE, 100));
 }
 END_TEST
 
@@ -371,7 +378,8 @@ int main(void)
                         (int)ARRAY_LEN(refused));
     tcase_add_test(tests, a_done_candidate_is_done_until_its_template_changes);
     tcase_add_test(tests, a_done_candidate_is_done_under_its_condition);
-    tcase_add_test(tests, a_candidate_that_kills_two_sweeps_is_lost_not_tried_for_ever);
+    tcase_add_test(tests, a_candidate_that_kills_eight_sweeps_is_lost_not_tried_for_ever);
+    tcase_add_test(tests, a_machine_that_went_down_twice_is_enough);
     tcase_add_test(tests, progress_is_told_after_the_commit_and_for_every_row);
     tcase_add_test(tests, a_winner_must_be_an_ok_candidate_of_its_problem_and_device);
     tcase_add_test(tests, journal_is_wal_while_open_and_delete_after);

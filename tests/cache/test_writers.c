@@ -216,7 +216,7 @@ START_TEST(no_acknowledged_row_is_lost_to_a_kill)
                       "%s", scratch_error.message);
         ck_assert_int_eq(store_candidates(s, NULL, count_done, counts, &scratch_error), HONE_OK);
         ck_assert_int_eq(store_close(s, &scratch_error), HONE_OK);
-        /* A candidate that two kills hit is committed and told as lost. */
+        /* A candidate that eight kills hit is committed and told as lost. */
         uint64_t settled = (uint64_t)counts[0] + (uint64_t)counts[2];
         ck_assert_uint_ge(settled, acknowledged);
         /* Committed but not yet told when killed: at most the batch. In flight: the one being
