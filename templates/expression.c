@@ -368,6 +368,15 @@ done:
     return status;
 }
 
+hone_status expression_build(const char *source, int line, const char *text,
+                             const expression_tree *tree, expression **out, hone_error *error)
+{
+    /* The text is only copied. */
+    const expression like = {.text = (char *)(uintptr_t)text, .source = source, .line = line};
+
+    return build(&like, tree, NULL, NULL, out, error);
+}
+
 void expression_free(expression *e)
 {
     if (e != NULL) {

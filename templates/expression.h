@@ -47,6 +47,26 @@ hone_status expression_compile(const char *source, int line, const char *text, s
                                const expression_scope *scope, expression **out, hone_error *error);
 void expression_free(expression *e); /* NULL is fine */
 
+/* Least and most value of a slot, inclusive. */
+typedef struct expression_range {
+    int64_t least, most;
+} expression_range;
+
+/* At most this much text of a restriction in Python. */
+#define EXPRESSION_PYTHON_BYTES 4096
+
+/* A restriction as other tuners write them: a Python expression over whole numbers, names, + - * /
+ * // % **, comparisons (chained, too), in, and, or, not, if else, min, max, abs, int. `/` is exact,
+ * where Python rounds to a double; % and // follow the divisor's sign as there. Both sides of each
+ * `and` at the top become expressions of their own, unless a divisor may be zero and what stands
+ * before it its guard: *len of at most `most` go to `out`, the caller
+ * frees them. `ranges` by slot says what names can be (NULL: unknown): a division by what may be
+ * negative is refused. HONE_BAD_TEXT names the byte, HONE_LIMIT past the limits. */
+hone_status expression_compile_python(const char *source, int line, const char *text,
+                                      const expression_scope *scope, const expression_range *ranges,
+                                      expression **out, size_t most, size_t *len,
+                                      hone_error *error);
+
 /* The same formula with the slots whose known[slot] is true replaced by values[slot] and folded. */
 hone_status expression_bind(const expression *e, const int64_t *values, const bool *known,
                             expression **out, hone_error *error);

@@ -53,4 +53,8 @@ hone_status expression_parse(const char *source, int line, const char *text, siz
                              const expression_scope *scope, expression_tree *out,
                              hone_error *error);
 
+/* An expression of a tree whose nodes are used once each; `text` is what it was written as. */
+hone_status expression_build(const char *source, int line, const char *text,
+                             const expression_tree *tree, expression **out, hone_error *error);
+
 #endif

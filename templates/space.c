@@ -201,32 +201,57 @@ static double cost_of(uint32_t params, const space_set domains[])
     return cost;
 }
 
+/* Of the parameters in `left` the one with the fewest values. */
+static uint32_t smallest_of(uint32_t left, const space_set domains[])
+{
+    uint32_t pick = UINT32_MAX;
+
+    for (; left != 0; left &= left - 1) {
+        uint32_t p = (uint32_t)__builtin_ctz(left);
+        if (pick == UINT32_MAX || space_set_len(&domains[p]) < space_set_len(&domains[pick])) {
+            pick = p;
+        }
+    }
+    return pick;
+}
+
+/* The unbound parameters of the check that is cheapest to make decidable; 0: none is left. */
+static uint32_t cheapest_of(const space *s, uint32_t bound, const space_set domains[])
+{
+    uint32_t next = 0;
+    double best = 0;
+
+    for (uint32_t c = 0; c < s->checks_len; c++) {
+        uint32_t rest = s->checks[c].params & ~bound;
+        bool small = __builtin_popcount(s->checks[c].params) < 2;
+        double cost = cost_of(rest, domains);
+        if (rest != 0 && !small && (next == 0 || cost < best)) {
+            next = rest;
+            best = cost;
+        }
+    }
+    return next;
+}
+
 /* Bind next what makes the cheapest check decidable, its smallest parameter first; what no check
  * reads comes last, where it multiplies configs without being tried again. */
 static void choose_order(space *s, const space_set domains[])
 {
-    uint32_t bound = 0;
     const uint32_t all = s->m->params_len == 32 ? UINT32_MAX : (1u << s->m->params_len) - 1;
+    /* A template's space keeps the order that rankings and draws by seed hang on. */
+    const bool plain = s->m->launches_len == 0;
+    const uint32_t first = plain ? space_order_first(s, domains) : 0;
+    const uint32_t last = plain ? space_order_last(s, domains) : 0;
+    uint32_t bound = 0;
 
+    for (uint32_t left = first; left != 0; left &= left - 1) {
+        add_level(s, (uint32_t)__builtin_ctz(left), domains);
+    }
+    bound = first;
     while (bound != all) {
-        uint32_t next = 0;
-        double best = 0;
-        for (uint32_t c = 0; c < s->checks_len; c++) {
-            uint32_t rest = s->checks[c].params & ~bound;
-            bool small = __builtin_popcount(s->checks[c].params) < 2;
-            double cost = cost_of(rest, domains);
-            if (rest != 0 && !small && (next == 0 || cost < best)) {
-                next = rest;
-                best = cost;
-            }
-        }
-        uint32_t pick = UINT32_MAX, candidates = next != 0 ? next : all & ~bound;
-        for (uint32_t left = candidates; left != 0; left &= left - 1) {
-            uint32_t p = (uint32_t)__builtin_ctz(left);
-            if (pick == UINT32_MAX || space_set_len(&domains[p]) < space_set_len(&domains[pick])) {
-                pick = p;
-            }
-        }
+        uint32_t next = cheapest_of(s, bound | last, domains);
+        next = next != 0 ? next : (last & ~bound) != 0 ? last & ~bound : all & ~bound;
+        uint32_t pick = smallest_of(next, domains);
         add_level(s, pick, domains);
         bound |= 1u << pick;
     }
@@ -357,7 +382,9 @@ hone_status space_open(const manifest *m, const hone_problem *problem, const dev
         return status_set(error, HONE_NO_MEMORY, manifest_name(m), 0, "a space");
     }
     s->m = m;
-    TRY(manifest_bind(m, problem, device, &s->base, error));
+    if (m->op != 0) { /* an imported definition has no op, and is of no problem */
+        TRY(manifest_bind(m, problem, device, &s->base, error));
+    }
     for (uint32_t p = 0; p < m->params_len; p++) {
         for (uint32_t v = 0; v < m->params[p].len; v++) {
             space_set_add(&domains[p], v);

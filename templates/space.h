@@ -10,6 +10,7 @@
 
 typedef struct space space;
 
+/* Problem and device may be NULL for a definition of space_import. */
 hone_status space_open(const manifest *m, const hone_problem *problem, const device_facts *device,
                        space **out, hone_error *error);
 void space_close(space *s);
@@ -26,6 +27,19 @@ void space_rewind(space *s);
  * empty. */
 hone_status space_draw(space *s, uint64_t *seed, uint64_t budget, config *out, bool *found,
                        bool *uniform, hone_error *error);
+
+/* Whether a config with a value of each parameter's list is legal here. HONE_BAD_ARGUMENT for one
+ * of another length. */
+hone_status space_has(space *s, const config *c, bool *has, hone_error *error);
+
+/* How far a neighbour is from a config: another value of one parameter, or in the order of its
+ * values the next legal one on either side. */
+typedef enum space_reach { SPACE_ANY_VALUE, SPACE_NEXT_VALUE } space_reach;
+
+/* The legal configs that differ from legal `c` in one parameter, in the order of parameters and
+ * values: *len of them, of which the first `capacity` go to `out`. */
+hone_status space_neighbours(space *s, const config *c, space_reach reach, config *out,
+                             size_t capacity, size_t *len, hone_error *error);
 
 /* Exact count of legal configs, if it takes no more than `budget` nodes; else HONE_LIMIT. */
 hone_status space_count(space *s, uint64_t budget, uint64_t *count, hone_error *error);

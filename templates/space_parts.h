@@ -114,6 +114,11 @@ static inline void space_set_drop(space_set *set, uint32_t value)
     set->bits[value / 64] &= ~(UINT64_C(1) << (value % 64));
 }
 
+/* Parameters, as bits, that have one value left: below others they would be bound again for each of
+ * them. And those that only rules of two tie to one other, all of whose values they leave possible:
+ * above, they would multiply checks that do not read them. */
+uint32_t space_order_first(const space *s, const space_set domains[]);
+uint32_t space_order_last(space *s, const space_set domains[]);
 /* A walker at the start. */
 void space_walker_init(const space *s, space_walker *w);
 /* The values of `level` that its pairs allow, given what is bound above. */
