@@ -32,6 +32,7 @@ static const struct {
     {"moe", "modelled products of a rank's experts on Hopper"},
     {"index", "modelled scores and choice of an indexer"},
     {"sass", "what the loops of Hopper's fp8 product issue"},
+    {"space", "construction of a search space"},
     {"convert", "a conversion of MXFP4 weights, beside a copy"},
 };
 #define BENCHMARKS_LEN (sizeof benchmarks / sizeof benchmarks[0])

@@ -249,8 +249,9 @@ static void choose_order(space *s, const space_set domains[])
     }
     bound = first;
     while (bound != all) {
-        uint32_t next = cheapest_of(s, bound | last, domains);
-        next = next != 0 ? next : (last & ~bound) != 0 ? last & ~bound : all & ~bound;
+        uint32_t next = space_order_ready(s, last, bound);
+        next = next != 0 ? next : cheapest_of(s, bound | last, domains);
+        next = next != 0 ? next : all & ~bound;
         uint32_t pick = smallest_of(next, domains);
         add_level(s, pick, domains);
         bound |= 1u << pick;

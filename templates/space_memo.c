@@ -34,10 +34,14 @@ static size_t memo_place(const space_memo *memo, uint64_t key)
 static bool memo_grow(space_memo *memo)
 {
     size_t capacity = memo->capacity == 0 ? 1024 : memo->capacity * 2;
+
+    if (capacity > MEMO_MAX) {
+        return false;
+    }
     space_memo grown = {calloc(capacity, sizeof *grown.keys),
                         calloc(capacity, sizeof *grown.counts), memo->len, capacity};
 
-    if (capacity > MEMO_MAX || grown.keys == NULL || grown.counts == NULL) {
+    if (grown.keys == NULL || grown.counts == NULL) {
         space_memo_free(&grown);
         return false;
     }

@@ -80,3 +80,20 @@ uint32_t space_order_last(space *s, const space_set domains[])
     }
     return last;
 }
+
+uint32_t space_order_ready(const space *s, uint32_t last, uint32_t bound)
+{
+    uint32_t ready = 0;
+
+    for (uint32_t left = last & ~bound; left != 0; left &= left - 1) {
+        const uint32_t p = (uint32_t)__builtin_ctz(left);
+        const int q = partner_of(s, p);
+        bool all = (bound >> q & 1) != 0;
+        for (uint32_t c = 0; c < s->checks_len && all; c++) {
+            const uint32_t params = s->checks[c].params;
+            all = (params >> q & 1) == 0 || (params & ~bound & ~last) == 0;
+        }
+        ready |= (uint32_t)all << p;
+    }
+    return ready;
+}

@@ -119,6 +119,9 @@ static inline void space_set_drop(space_set *set, uint32_t value)
  * above, they would multiply checks that do not read them. */
 uint32_t space_order_first(const space *s, const space_set domains[]);
 uint32_t space_order_last(space *s, const space_set domains[]);
+/* Of those the ones whose turn has come: all that the other one's rules read is bound. Any later,
+ * and what is counted below would hang on the other one still. */
+uint32_t space_order_ready(const space *s, uint32_t last, uint32_t bound);
 /* A walker at the start. */
 void space_walker_init(const space *s, space_walker *w);
 /* The values of `level` that its pairs allow, given what is bound above. */
