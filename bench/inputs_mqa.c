@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SPLIT = 256, CHUNKS = 4, NO_PAGE = 0x7fffffff };
+enum { SPLIT = 256, CHUNKS = 4, NO_PAGE = 0x7fffffff, WORD_DIMS = 32 };
 
 static void put(uint8_t *image, int64_t entry, int64_t x)
 {
@@ -25,6 +25,40 @@ static int32_t get(const uint8_t *image, int64_t entry)
 
     memcpy(&x, image + 4 * entry, sizeof x);
     return x;
+}
+
+/* Scales of e2m1 that a kernel may treat apart: those of a row within a few binades of its first
+ * one (NEAR), or with one further off (FAR); WIDE as they were drawn, far from each other. */
+typedef enum word_kind { WORD_WIDE, WORD_NEAR, WORD_FAR } word_kind;
+
+static void narrow_word(uint8_t *word, int64_t dims, word_kind kind)
+{
+    for (int g = 1; g < dims / WORD_DIMS && kind != WORD_WIDE; g++) {
+        const int far = kind == WORD_FAR && g == 1 ? 17 : 0;
+        word[g] = (uint8_t)(word[0] + word[g] % 7 - 3 + far);
+    }
+}
+
+/* Keys 8 to 15 and 32 to 39 of 64 as drawn, 48 to 55 far, so that of sixteen some, others or all
+ * are near. */
+static word_kind word_of_key(int64_t key)
+{
+    const int64_t eight = key / 8 % 8;
+
+    return eight == 1 || eight == 4 ? WORD_WIDE : eight == 6 ? WORD_FAR : WORD_NEAR;
+}
+
+/* Of the wide kind, half of the queries: those of `tokens` tokens, then not of as many. */
+static void narrow_queries(int64_t rows, int64_t heads, int64_t tokens, int64_t dims,
+                           uint8_t *words)
+{
+    for (int64_t i = 0; i < rows; i++) {
+        const int64_t run = i / heads / tokens;
+        narrow_word(words + 4 * i, dims,
+                    run % 2 != 0 ? WORD_WIDE
+                    : i % 5 == 3 ? WORD_FAR
+                                 : WORD_NEAR);
+    }
 }
 
 /* Queries, whose scales are words beside them or none at all; bytes of a word that dims do not
@@ -189,6 +223,12 @@ hone_status inputs_fill_mqa(const hone_mqa_logits *p, inputs_kind kind, uint64_t
         end = end > p->keys ? p->keys : end;
         memset(seen + (start < end ? start : 0), 1, (size_t)(start < end ? end - start : 0));
     }
+    if (words && kind == INPUTS_WIDE) {
+        narrow_queries(p->tokens * p->heads, p->heads, 16, p->dims, in->image[1]);
+        for (int64_t j = 0; j < p->keys; j++) {
+            narrow_word(in->image[3] + 4 * j, p->dims, word_of_key(j));
+        }
+    }
     poison_keys(p, kind, seen, in);
 done:
     free(seen);
@@ -343,7 +383,16 @@ static hone_status fill_cache(const hone_mqa_logits_paged *p, const record_layou
         .one_signed = 3,
     };
 
-    return inputs_fill_quantised(&m, kind, seed, error);
+    hone_status status = inputs_fill_quantised(&m, kind, seed, error);
+    for (int64_t slot = 0;
+         status == HONE_OK && words && kind == INPUTS_WIDE && slot < p->pages * p->page_size;
+         slot++) {
+        const int64_t within = slot % p->page_size;
+        narrow_word(in->image[2] + slot / p->page_size * p->page_stride +
+                        record_scale_offset(layout, within, 0),
+                    layout->quant_dims, word_of_key(within));
+    }
+    return status;
 }
 
 hone_status inputs_fill_mqa_paged(const hone_mqa_logits_paged *p, inputs_kind kind, uint64_t seed,
@@ -362,6 +411,9 @@ hone_status inputs_fill_mqa_paged(const hone_mqa_logits_paged *p, inputs_kind ki
     TRY(fill_queries(rows * p->heads, layout.quant_dims, (hone_dtype)layout.element, kind, seed, in,
                      error));
     TRY(fill_cache(p, &layout, kind, seed + 1, in, error));
+    if (layout.element == HONE_DTYPE_E2M1 && kind == INPUTS_WIDE) {
+        narrow_queries(rows * p->heads, p->heads, p->next_n, layout.quant_dims, in->image[1]);
+    }
     fill_weights(rows, p->heads, kind, &state, in->image[3]);
     fill_lengths(p, kind, &state, in->image[4]);
     fill_table(p, kind, &state, in);

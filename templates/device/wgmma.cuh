@@ -1,5 +1,5 @@
-// wgmma.cuh - a warpgroup's matrix products: D[64 x N] (+)= A[64 x 32] B[N x 32]^T, e4m3, sums in
-// fp32 registers.
+// wgmma.cuh - a warpgroup's matrix products: D[64 x N] (+)= A[64 x 32] B[N x 32]^T, e4m3 or e5m2,
+// sums in fp32 registers.
 //
 // Operands are K-major in shared memory, rows of 128 bytes as a tensor map with swizzle 128 leaves
 // them (or of 64, 32); A may lie in registers instead. Element d[j][i] of thread t is row
@@ -46,7 +46,7 @@ template <int Tiles> __device__ __forceinline__ void wgmma_hold(float (&d)[Tiles
 
 // wgmma_multiply<Accumulate>(d, a, b): d = A B, or d += A B. `a` and `b` are wgmma_operand's; in the
 // second form a[0..3] are this thread's bytes of A: rows r and r + 8 (r = t / 32 * 16 + t % 32 / 4)
-// with K t % 4 * 4 + 0..3, then both with K 16 further.
+// with K t % 4 * 4 + 0..3, then both with K 16 further. wgmma_multiply_e5m2 is that of e5m2.
 
 // clang-format off
 // Operand texts and constraints of the first 4, 8, 12 ... accumulators.
@@ -131,6 +131,17 @@ template <int Tiles> __device__ __forceinline__ void wgmma_hold(float (&d)[Tiles
     {                                                                                               \
         asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, " r5 ", 0;\n"                                \
                      "wgmma.mma_async.sync.aligned.m64n" #n "k32.f32.e4m3.e4m3 "                    \
+                     "{" text "}, {" r0 ", " r1 ", " r2 ", " r3 "}, " r4 ", p, 1, 1;\n}"            \
+                     : WGMMA_TILES_##tiles                                                          \
+                     : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "n"(int(Accumulate))     \
+                     : "memory");                                                                   \
+    }                                                                                               \
+    template <bool Accumulate>                                                                      \
+    __device__ __forceinline__ void wgmma_multiply_e5m2(float (&d)[tiles][4], const u32 (&a)[4],    \
+                                                        u64 b)                                      \
+    {                                                                                               \
+        asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, " r5 ", 0;\n"                                \
+                     "wgmma.mma_async.sync.aligned.m64n" #n "k32.f32.e5m2.e5m2 "                    \
                      "{" text "}, {" r0 ", " r1 ", " r2 ", " r3 "}, " r4 ", p, 1, 1;\n}"            \
                      : WGMMA_TILES_##tiles                                                          \
                      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "n"(int(Accumulate))     \

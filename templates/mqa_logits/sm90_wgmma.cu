@@ -17,7 +17,6 @@ struct Config {
     int tokens; // of a CTA
     int groups; // warpgroups that multiply
     int unit;   // query tokens of a product
-    int joint;  // of e2m1: steps of K that are multiplied and waited for together
     int chunk;  // keys of a CTA
     int stages;
     int residency; // CTAs of an SM that registers are kept for
@@ -38,10 +37,10 @@ template <Config C> struct Shape {
     static constexpr int kQueryScalesAt = kWeightsAt + kColumns * 4;
     static constexpr int kBoundsAt = kQueryScalesAt + (C.e2m1 ? kColumns * C.dims / 8 : 0);
     static constexpr int kBarriersAt = kBoundsAt + C.tokens * 8;
+    static constexpr int kWideAt = kBarriersAt + C.stages * 16 + 8; // whether queries of e2m1 are
 
     static_assert(C.chunk % kKeys == 0, "chunk: whole tiles");
     static_assert(C.tokens % C.unit == 0 && C.unit * C.heads <= 256, "unit: parts of the tokens");
-    static_assert(C.dims / 32 % C.joint == 0, "joint: parts of K");
     static_assert(C.stages >= 2 && C.tokens <= kThreads, "stages: one is read while others come");
 };
 
@@ -75,8 +74,7 @@ template <Config C> struct Barriers {
 
 struct Sources {
     const TensorMap *q, *k, *scales, *weights;
-    const u8 *codes; // queries of e2m1
-    const u32 *query_scales;
+    NibbleQueries nibbles; // queries of e2m1
 };
 
 // The queries, from head `head` on, `there` heads of which exist: the loading warp.
@@ -87,17 +85,20 @@ __device__ __forceinline__ void load_queries(u8 *shared, const Sources &from, i3
     const Barriers<C> barriers = {shared_address(shared)};
     const u32 to = barriers.base + S::kQueriesAt, queries = barriers.queries();
     if constexpr (C.e2m1) {
-        expand_queries<C.dims>(to, from.codes + i64(head) * S::kRow, S::kColumns, there);
-        expand_query_scales<C.dims>(reinterpret_cast<float *>(shared + S::kQueryScalesAt),
-                                    from.query_scales + head, S::kColumns, there);
-        __syncwarp();
-    }
-    if (threadIdx.x % 32 == 0) {
-        barrier_arrive_expect(queries, (C.e2m1 ? 0 : S::kQueryBytes) + S::kColumns * 4);
+        const NibbleQueries own = {from.nibbles.codes + i64(head) * S::kRow,
+                                   from.nibbles.words + head, from.nibbles.weights + head, there};
+        const bool wide =
+            expand_queries<C.dims>({to, reinterpret_cast<float *>(shared + S::kQueryScalesAt),
+                                    reinterpret_cast<float *>(shared + S::kWeightsAt)},
+                                   own, S::kColumns);
+        if (threadIdx.x % 32 == 0) {
+            *reinterpret_cast<i32 *>(shared + S::kWideAt) = wide;
+        }
+        warp_arrive(queries);
+    } else if (threadIdx.x % 32 == 0) {
+        barrier_arrive_expect(queries, S::kQueryBytes + S::kColumns * 4);
         for (i32 at = 0; at < S::kColumns; at += S::kPart) {
-            if constexpr (!C.e2m1) {
-                tensor_load(to + at * C.dims, from.q, queries, 0, head + at, 0);
-            }
+            tensor_load(to + at * C.dims, from.q, queries, 0, head + at, 0);
             tensor_load(barriers.base + S::kWeightsAt + at * 4, from.weights, queries, head + at, 0,
                         0);
         }
@@ -124,49 +125,59 @@ __device__ __forceinline__ void load_tiles(u8 *shared, const Sources &from, i32 
 // Every token's scores of a tile's keys, the first of which is `first`, by this warpgroup. logits:
 // of the first token.
 template <Config C, typename Out>
-__device__ __forceinline__ void score_tile(const u8 *shared, i32 stage, i32 first, Out *logits,
-                                           i64 stride)
+__device__ __forceinline__ void score_tile(const u8 *shared, const NibbleSeat<C.dims> &seat,
+                                           i32 stage, i32 first, Out *logits, i64 stride)
 {
     using S = Shape<C>;
     const Barriers<C> barriers = {shared_address(shared)};
     const i32 own = i32(threadIdx.x) / 128 * 64, mine = own + score_key(), key = first + mine;
     const u32 tile = barriers.base + stage * S::kKeyBytes;
     const u64 keys = wgmma_operand<C.dims>(tile + own * S::kRow);
-    const u64 queries = wgmma_operand<C.dims>(barriers.base + S::kQueriesAt);
+    const u32 queries = barriers.base + S::kQueriesAt;
     const i32 column = i32(threadIdx.x % 4) * 2;
     const float *const weight = reinterpret_cast<const float *>(shared + S::kWeightsAt) + column;
     const float *const scales =
         reinterpret_cast<const float *>(shared + S::kQueryScalesAt) + column;
     const Range *const bounds = reinterpret_cast<const Range *>(shared + S::kBoundsAt);
     const u8 *const of_keys = shared + S::kScalesAt + stage * (S::kKeys * 4);
+    const u32 words = barriers.base + S::kScalesAt + stage * (S::kKeys * 4);
     NibbleRows<C.dims> rows;
-    float scale = kNibblesScale;
+    float scale;
     if constexpr (C.e2m1) {
-        rows.load(tile, reinterpret_cast<const u32 *>(of_keys), own);
-        warp_arrive(barriers.free(stage));
+        rows.load(seat, tile, words, *reinterpret_cast<const i32 *>(shared + S::kWideAt) != 0);
+        scale = rows.scale;
+        if (!rows.wide) {
+            warp_arrive(barriers.free(stage));
+        }
     } else {
         scale = reinterpret_cast<const float *>(of_keys)[mine];
     }
+    const auto store = [&](int token, float score) {
+        const Range r = bounds[token];
+        if (key >= r.from && key < r.to) {
+            const i32 column = C.compressed ? key - r.from : key;
+            store_logit(logits + token * stride + column, score);
+        }
+    };
 #pragma unroll 1
     for (int t = 0; t < C.tokens; t += C.unit) {
         ScorePart<C.heads, C.unit> part;
-        const u64 columns = queries + (t * C.heads * C.dims >> 4);
+        const u64 columns = wgmma_operand<C.dims>(queries + t * C.heads * C.dims);
         if constexpr (C.e2m1) {
-            nibble_products<C.dims, C.joint, S::kColumns>(part, rows, columns,
-                                                          scales + t * C.heads);
+            nibble_products(part, rows, columns);
         } else {
             score_products<C.dims>(part, keys, columns);
             if (t + C.unit == C.tokens) {
                 warp_arrive(barriers.free(stage));
             }
         }
-        score_unit<C.heads, C.unit>(part, weight + t * C.heads, [&](int of, float sum) {
-            const Range r = bounds[t + of];
-            if (key >= r.from && key < r.to) {
-                const i32 column = C.compressed ? key - r.from : key;
-                store_logit(logits + (t + of) * stride + column, sum * scale);
-            }
-        });
+        score_unit<C.heads, C.unit>(part, weight + t * C.heads,
+                                    [&](int of, float sum) { store(t + of, sum * scale); });
+    }
+    if (C.e2m1 && rows.wide) {
+        score_wide<C.heads, C.dims, S::kColumns>(seat, tile, words, queries, scales, weight,
+                                                 C.tokens, store);
+        warp_arrive(barriers.free(stage));
     }
 }
 
@@ -176,9 +187,9 @@ __global__ void __launch_bounds__(Shape<C>::kThreads, C.residency)
                           const __grid_constant__ TensorMap k_map,
                           const __grid_constant__ TensorMap scales_map,
                           const __grid_constant__ TensorMap weights_map, const u8 *__restrict__ q,
-                          const u32 *__restrict__ q_scale, const i32 *__restrict__ start,
-                          const i32 *__restrict__ end, void *to, i32 tokens, i32 keys, i32 width,
-                          i64 stride)
+                          const u32 *__restrict__ q_scale, const float *__restrict__ weights,
+                          const i32 *__restrict__ start, const i32 *__restrict__ end, void *to,
+                          i32 tokens, i32 keys, i32 width, i64 stride)
 {
     using S = Shape<C>;
     using Out = typename ElementOf<C.out_f32 ? F32 : BF16>::Type;
@@ -199,7 +210,8 @@ __global__ void __launch_bounds__(Shape<C>::kThreads, C.residency)
     const i32 past = min(all.to, chunk + C.chunk);
     if (__shfl_sync(0xffffffffu, i32(threadIdx.x) / 128, 0) == C.groups) {
         if (from < past) {
-            const Sources sources = {&q_map, &k_map, &scales_map, &weights_map, q, q_scale};
+            const Sources sources = {
+                &q_map, &k_map, &scales_map, &weights_map, {q, q_scale, weights, 0}};
             load_queries<C>(shared, sources, first * C.heads,
                             min(tokens - first, C.tokens) * C.heads);
             if (threadIdx.x % 32 == 0) {
@@ -215,9 +227,10 @@ __global__ void __launch_bounds__(Shape<C>::kThreads, C.residency)
     if (from < past) {
         barrier_wait<false>(barriers.queries(), 0);
     }
+    const NibbleSeat<C.dims> seat(i32(threadIdx.x) / 128 * 64);
     Turn<C.stages> tile;
     for (i32 key = from; key < past; key += S::kKeys, tile.advance()) {
         barrier_wait<false>(barriers.full(tile.place), tile.parity);
-        score_tile<C>(shared, tile.place, key, logits + first * stride, stride);
+        score_tile<C>(shared, seat, tile.place, key, logits + first * stride, stride);
     }
 }

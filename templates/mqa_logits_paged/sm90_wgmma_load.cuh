@@ -10,7 +10,6 @@ struct Config {
     bool out_f32;
     int groups; // warpgroups that multiply
     int unit;   // query tokens of a product
-    int joint;  // of e2m1: steps of K that are multiplied and waited for together
     int box;    // keys of a load
     int split;  // keys of a unit of work
     int stages;
@@ -21,6 +20,7 @@ struct Config {
 // What a warpgroup is told of a request's part: keys [from, past); from < 0: there are no more.
 template <Config C> struct Job {
     i32 from, past, request;
+    i32 wide;              // e2m1: some of its queries have no anchor
     i32 lengths[C.next_n]; // within the row
 };
 
@@ -46,7 +46,6 @@ template <Config C> struct Shape {
     static_assert(kKeys % C.box == 0 && C.box % 32 == 0 && kBoxes <= 32, "box: parts of a tile");
     static_assert(C.split % kKeys == 0, "split: whole tiles");
     static_assert(C.next_n % C.unit == 0 && C.unit * C.heads <= 256, "unit: parts of next_n");
-    static_assert(kDims / 32 % C.joint == 0, "joint: parts of K");
     static_assert(C.stages >= 2 && C.slots >= 1, "stages: one is read while others come");
 };
 
@@ -136,13 +135,13 @@ __device__ __forceinline__ void load_tiles(u8 *shared, Turn<C.stages> &turn, con
 // What query tokens need.
 struct Queries {
     const TensorMap *map, *weights;
-    const u8 *codes; // of e2m1
-    const u32 *scales;
+    NibbleQueries nibbles; // of e2m1
 };
 
 // A request's, into a slot: the loading warp.
 template <Config C>
-__device__ __forceinline__ void load_queries(u8 *shared, i32 slot, const Queries &q, i32 request)
+__device__ __forceinline__ void load_queries(u8 *shared, i32 slot, const Queries &q, i32 request,
+                                             Job<C> &job)
 {
     using S = Shape<C>;
     const Barriers<C> barriers = {shared_address(shared)};
@@ -150,18 +149,21 @@ __device__ __forceinline__ void load_queries(u8 *shared, i32 slot, const Queries
     const u32 to = barriers.base + S::kQueriesAt + slot * S::kQueryBytes;
     if constexpr (C.e2m1) {
         const i64 head = i64(request) * S::kColumns;
-        expand_queries<S::kDims>(to, q.codes + head * S::kRow, S::kColumns, S::kColumns);
-        expand_query_scales<S::kDims>(
-            reinterpret_cast<float *>(shared + S::kQueryScalesAt + slot * S::kQueryScaleBytes),
-            q.scales + head, S::kColumns, S::kColumns);
-        __syncwarp();
-    }
-    if (threadIdx.x % 32 == 0) {
-        barrier_arrive_expect(asked, (C.e2m1 ? 0 : S::kQueryBytes) + S::kColumns * 4);
+        const NibbleQueries from = {q.nibbles.codes + head * S::kRow, q.nibbles.words + head,
+                                    q.nibbles.weights + head, S::kColumns};
+        u8 *const scales = shared + S::kQueryScalesAt + slot * S::kQueryScaleBytes;
+        u8 *const weights = shared + S::kWeightsAt + slot * S::kWeightBytes;
+        const bool wide = expand_queries<S::kDims>(
+            {to, reinterpret_cast<float *>(scales), reinterpret_cast<float *>(weights)}, from,
+            S::kColumns);
+        if (threadIdx.x % 32 == 0) {
+            job.wide = wide;
+        }
+        warp_arrive(asked);
+    } else if (threadIdx.x % 32 == 0) {
+        barrier_arrive_expect(asked, S::kQueryBytes + S::kColumns * 4);
         for (i32 at = 0; at < S::kColumns; at += S::kPart) {
-            if constexpr (!C.e2m1) {
-                tensor_load(to + at * S::kDims, q.map, asked, 0, at, request);
-            }
+            tensor_load(to + at * S::kDims, q.map, asked, 0, at, request);
             tensor_load(barriers.base + S::kWeightsAt + slot * S::kWeightBytes + at * 4, q.weights,
                         asked, at, 0, request);
         }
@@ -197,7 +199,7 @@ __device__ __forceinline__ void load_all(u8 *shared, const Queries &q, const Cac
             job.from = from, job.past = past, job.request = share.request;
         }
         __syncwarp();
-        load_queries<C>(shared, slot.place, q, share.request);
+        load_queries<C>(shared, slot.place, q, share.request, job);
         load_tiles<C>(shared, tiles, cache, share.request, from, past);
         share.units -= run;
         slot.advance();

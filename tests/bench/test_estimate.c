@@ -107,7 +107,7 @@ static const struct {
     {"emu:h20", MQA_PAGED(16, 32768, 1) "heads=64," FP8_KEYS, PAGED_WGMMA, NULL},
     {"emu:h200", MQA_PAGED(64, 8192, 1) "heads=64," FP8_KEYS, PAGED_WGMMA, NULL},
     {"emu:h20", "mqa_logits:tokens=256,keys=8192,heads=64", MQA_WGMMA, NULL},
-    {"emu:h20", MQA_PAGED(16, 8192, 6) "heads=32,record=index_68-split-pow2_tiny", PAGED_WGMMA,
+    {"emu:h200", MQA_PAGED(16, 32768, 1) "heads=32,record=index_68-split-pow2_tiny", PAGED_WGMMA,
      NULL},
     {"emu:h200", "mqa_logits:tokens=128,keys=4096,heads=32,element=e2m1", MQA_WGMMA, NULL},
     {"emu:h200", "mqa_logits:tokens=512,keys=4096,heads=32,out=bf16", MQA_WGMMA, NULL},

@@ -11,17 +11,11 @@
 #define FP8     "record=index_132-split-raw_amax"
 #define FP4     "record=index_68-split-pow2_tiny"
 #define PAGED(groups, unit, split, stages, slots, residency)                                       \
-    "groups=" #groups " unit=" #unit " joint=1 split_tiles=" #split " stages=" #stages             \
-    " slots=" #slots " residency=" #residency
-
-#define NIBBLES(groups, unit, joint, split, stages, slots, residency)                              \
-    "groups=" #groups " unit=" #unit " joint=" #joint " split_tiles=" #split " stages=" #stages    \
-    " slots=" #slots " residency=" #residency
+    "groups=" #groups " unit=" #unit " split_tiles=" #split " stages=" #stages " slots=" #slots    \
+    " residency=" #residency
 #define SIDE_BY_SIDE(tokens, groups, unit, chunk, stages, residency)                               \
-    NIBBLES_BY_SIDE(tokens, groups, unit, 1, chunk, stages, residency)
-#define NIBBLES_BY_SIDE(tokens, groups, unit, joint, chunk, stages, residency)                     \
-    "tokens_cta=" #tokens " groups=" #groups " unit=" #unit " joint=" #joint " chunk=" #chunk      \
-    " stages=" #stages " residency=" #residency
+    "tokens_cta=" #tokens " groups=" #groups " unit=" #unit " chunk=" #chunk " stages=" #stages    \
+    " residency=" #residency
 
 static const struct {
     const char *device, *problem, *template, *config;
@@ -66,21 +60,21 @@ static const struct {
      SIDE_BY_SIDE(4, 2, 2, 512, 2, 1)},
     /* e2m1 */
     {"emu:h20", "mqa_logits_paged:batch=16,width=600,stride=604,pages=170,next_n=2,heads=8," FP4,
-     DECODE, NIBBLES(1, 2, 4, 1, 3, 2, 1)},
+     DECODE, PAGED(1, 2, 1, 3, 2, 1)},
     {"emu:h200",
      "mqa_logits_paged:batch=7,width=530,pages=99,next_n=3,heads=32,page_size=32,page_stride=2192,"
      "out=bf16," FP4,
-     DECODE, NIBBLES(2, 1, 2, 1, 2, 1, 1)},
+     DECODE, PAGED(2, 1, 1, 2, 1, 1)},
     {"emu:h20", "mqa_logits_paged:batch=5,width=1100,pages=60,next_n=1,heads=64,page_size=256," FP4,
-     DECODE, NIBBLES(2, 1, 1, 1, 2, 2, 1)},
+     DECODE, PAGED(2, 1, 1, 2, 2, 1)},
     {"emu:h20", "mqa_logits_paged:batch=4,width=2100,pages=290,next_n=2,heads=8,page_size=32," FP4,
-     DECODE, NIBBLES(4, 1, 4, 8, 2, 1, 1)},
+     DECODE, PAGED(4, 1, 8, 2, 1, 1)},
     {"emu:h20", "mqa_logits:tokens=21,keys=331,heads=32,element=e2m1,stride=340", PREFILL,
-     NIBBLES_BY_SIDE(4, 1, 2, 2, 256, 2, 1)},
+     SIDE_BY_SIDE(4, 1, 2, 256, 2, 1)},
     {"emu:h200",
      "mqa_logits:tokens=19,keys=270,width=200,heads=8,dims=64,element=e2m1,clean=1,out=bf16,span="
      "compressed",
-     PREFILL, NIBBLES_BY_SIDE(8, 2, 4, 1, 256, 3, 1)},
+     PREFILL, SIDE_BY_SIDE(8, 2, 4, 256, 3, 1)},
 };
 
 START_TEST(pinned_configs_are_proved)
@@ -100,7 +94,8 @@ static const prove_mutant mutants[] = {
      "(later ? b : a)"},
     {"half of the heads of one token", 3, "a + __shfl_xor_sync(0xffffffffu, a, 2)", "a"},
     {"tokens of a pair change places", 0, "(later ? b : a) +", "(later ? a : b) +"},
-    {"the last dims are left out", 1, "int s = 1; s < Dims / 32", "int s = 1; s < Dims / 32 - 1"},
+    {"the last dims are left out", 1, "wgmma_multiply<true>(part, keys + s * 2",
+     "if (s < Dims / 32 - 1)\n            wgmma_multiply<true>(part, keys + s * 2"},
     {"a tile is read before it is there", 0,
      "barrier_wait<false>(barriers.full(tile.place), tile.parity);", ""},
     {"a tile is overwritten while it is read", 0,
@@ -114,17 +109,19 @@ static const prove_mutant mutants[] = {
     {"the first part of each page", 2, "(from + tile * S::kKeys + lane * C.box) & mask",
      "0 & mask"},
     {"the scales of a page's first part", 3, "full, within, 0, z)", "full, 0, 0, z)"},
-    {"pages that are none count as zeros", 0, "held.there ? sum * held.scale : minus_infinity()",
-     "sum * held.scale"},
+    {"pages that are none count as zeros", 0, "there ? score : minus_infinity()", "score"},
     {"pages past the cache are followed", 0, "u32(page) < u32(cache.pages)", "page >= 0"},
-    {"another part's page is missing", 1, "pages >> (mine / C.box) & 1", "pages & 1"},
-    {"keys past the length are stored", 0, "key < job.lengths[t + of]", "key < job.past"},
-    {"all tokens have the first one's length", 0, "key < job.lengths[t + of]",
-     "key < job.lengths[0]"},
+    {"another part's page is missing", 1, "1u << key / C.box", "1u"},
+    {"keys past the length are stored", 0, "seat.key < asked.job.lengths[token]",
+     "seat.key < asked.job.past"},
+    {"all tokens have the first one's length", 0, "asked.job.lengths[token]",
+     "asked.job.lengths[0]"},
     {"a length past the row is believed", 0, "+ lane], all.width)", "+ lane], 0x7fffffff)"},
-    {"the first token's weights", 4, "weight + t * C.heads, [&]", "weight, [&]"},
-    {"the first token's queries", 4, "queries + (t * C.heads * S::kDims >> 4)", "queries"},
-    {"the next key's scale", 0, "const float *>(scales)[mine]", "const float *>(scales)[mine ^ 1]"},
+    {"the first token's weights", 4, "weight + t * C.heads,", "weight,"},
+    {"the first token's queries", 4, "asked.queries + (t * C.heads * S::kDims >> 4)",
+     "asked.queries"},
+    {"the next key's scale", 0, "load_word(words + seat.key * 4)",
+     "load_word(words + (seat.key ^ 1) * 4)"},
     {"the second part of the queries is the first", 5, "asked, 0, at,", "asked, 0, 0,"},
     {"tables are read a tile at a time", 8, "j += kTilesOfTable * S::kKeys", "j += S::kKeys"},
     {"the first request's rows", 2, "i64(job.request) * C.next_n * stride", "0"},
@@ -149,35 +146,48 @@ static const prove_mutant mutants[] = {
      "barrier_wait<false>(barriers.free(turn.place), turn.parity ^ 1);", ""},
     {"a stage is given away too early", 14, "t + C.unit == C.tokens", "t == 0"},
     {"the next block's queries", 10, "sources, first * C.heads", "sources, (first + 1) * C.heads"},
-    {"the first tokens' weights", 10, "weight + t * C.heads, [&]", "weight, [&]"},
+    {"the first tokens' weights", 10, "weight + t * C.heads,", "weight,"},
     {"the other part of the queries", 14, "from.q, queries, 0, head + at, 0",
      "from.q, queries, 0, head, 0"},
     {"keys of 64 dims as of 128", 11, "Span == 64 ? 2 : 3", "1"},
     {"large: a chunk's last tile is left out", 15, "past = min(all.to, chunk + C.chunk)",
      "past = min(all.to, chunk + C.chunk - S::kKeys)"},
-    {"nibbles: a sign is lost", 16, "| (word & 0x08080808u) << 4", ""},
-    {"nibbles: low ones twice", 16, "fragment[s][2 + i] = high_nibbles(code[i])",
-     "fragment[s][2 + i] = low_nibbles(code[i])"},
-    {"nibbles: the queries' halves change places", 17, "head, i % kSteps * 32)",
-     "head, i % kSteps * 32 + 16)"},
-    {"nibbles: the next step's scale", 16, "words_of[0] >> (8 * s)",
-     "words_of[0] >> (8 * (s ^ 1))"},
-    {"nibbles: an upper key's scale for a lower one", 18, "x[2] * rows.lower[s]",
-     "x[2] * rows.upper[s]"},
-    {"nibbles: a step has the first one's scale of queries", 17, "scales + s * Stride + j * 8",
-     "scales + j * 8"},
-    {"nibbles: a step's product is the next one's", 16, "queries + (s + i) * 2", "queries + s * 2"},
-    {"nibbles: the factor is left", 17, "kNibblesScale = 4096.0f", "kNibblesScale = 2048.0f"},
+    {"nibbles: a sign is lost", 16, "with_signs(of(magnitudes), ",
+     "with_signs(of(magnitudes), 0 * "},
+    {"nibbles: low ones twice", 16, "of(magnitudes >> 16)", "of(magnitudes)"},
+    {"nibbles: the queries' halves change places", 17, "head, s * 32);", "head, s * 32 + 16);"},
+    {"nibbles: the first group's scale", 16, "0x4440u + lane % 4 * (Dims / 32) / 4", "0x4440u"},
+    {"nibbles: an upper key's anchor for a lower one", 18,
+     "threadIdx.x % 2 != 0 ? anchor[1] : anchor[0]", "anchor[0]"},
+    {"nibbles: a step's product is the first one's", 16, "rows.fragment[s], queries + s * 2",
+     "rows.fragment[s], queries"},
+    {"nibbles: a query's anchor is not in its weight", 17, "weight = folds ? with : weight", ""},
+    {"nibbles: queries without an anchor are folded", 17, "folds = high - low <= 2 * kFold &&",
+     "folds ="},
+    {"nibbles: keys without an anchor are folded", 16,
+     "beyond(codes[0], t[0]) || beyond(codes[1], t[1]) || still", "still"},
+    {"nibbles: lower keys without an anchor are folded", 18, "|| beyond(codes[1], t[1])", ""},
+    {"nibbles: magnitudes from 2 on are not folded", 16, "u32(t) * 0x04040404u",
+     "kFold * 0x04040404u"},
+    {"nibbles: keys are folded with queries that are not", 17, "wide = wide_queries;",
+     "wide = false;"},
+    {"nibbles: apart: groups have the first one's scale of queries", 17,
+     "scales + g * Stride + head", "scales + head"},
+    {"nibbles: apart: an upper key's scale for a lower one", 18, "fmaf(part[2] * lower",
+     "fmaf(part[2] * upper"},
+    {"nibbles: apart: other groups' codes", 19, "own ? raw[s][0] : 0", "raw[s][0]"},
+    {"nibbles: apart: eight heads' weights", 17, "head_sums<8>(dot, 0, weight + head)",
+     "head_sums<8>(dot, 0, weight)"},
+    {"nibbles: apart: the first token's queries", 20, "queries + t * Heads * Dims", "queries"},
+    {"nibbles: apart: a stage is given away too early", 19, "if (!rows.wide) {", "if (true) {"},
     {"nibbles: the first request's queries", 19, "head = i64(request) * S::kColumns",
      "head = i64(request) * 0"},
     {"nibbles: queries that the engine does not see", 16, "    engine_fence();", ""},
     {"nibbles: a stage is overwritten while it is read", 19,
      "barrier_wait<false>(barriers.free(turn.place), turn.parity ^ 1);", ""},
-    {"nibbles: the first token's scales", 20, "scales + t * C.heads", "scales"},
-    {"nibbles: the first tokens' queries", 20, "from.codes + i64(head) * S::kRow", "from.codes"},
+    {"nibbles: the first tokens' queries", 20, "from.nibbles.codes + i64(head) * S::kRow",
+     "from.nibbles.codes"},
     {"nibbles: rows of 32 bytes as of 64", 21, "swizzled<Dims / 2>", "swizzled<64>"},
-    {"nibbles: a stage is given away unread", 19, "held.load(shared, stage);\n    if constexpr",
-     "if constexpr"},
 };
 
 START_TEST(a_mutant_is_refused)
