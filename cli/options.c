@@ -13,7 +13,9 @@ enum {
     KEY_EP,
     KEY_OPS,
     KEY_M,
+    KEY_ALL_MODELS,
     KEY_PROBLEM,
+    KEY_FROM,
     KEY_FOLD,
     KEY_DEVICE,
     KEY_STORE,
@@ -27,6 +29,7 @@ static const struct {
 } commons[] = {
     {OPTIONS_MODEL,
      {"model", KEY_MODEL, "NAME", 0, "a model of `hone models`, or a config.json", 0}},
+    {OPTIONS_MODEL, {"all-models", KEY_ALL_MODELS, NULL, 0, "every model of `hone models`", 0}},
     {OPTIONS_MODEL, {"tp", KEY_TP, "N", 0, "tensor-parallel degree (1)", 0}},
     {OPTIONS_MODEL, {"ep", KEY_EP, "N", 0, "expert-parallel degree (1)", 0}},
     {OPTIONS_MODEL, {"ops", KEY_OPS, "LIST", 0, "ops by commas (all)", 0}},
@@ -34,6 +37,11 @@ static const struct {
      {"m", KEY_M, "LIST", 0, "token counts by commas, or all (1,16,64,256,4096)", 0}},
     {OPTIONS_PROBLEM,
      {"problem", KEY_PROBLEM, "TEXT", 0, "fp8_gemm:m=16,n=7168,k=2048,...; repeatable", 0}},
+    {OPTIONS_PROBLEM,
+     {"from", KEY_FROM, "FILE", 0,
+      "a file of problems, a line each, with how often each was asked for before it if that is "
+      "known; those asked for most come first",
+      0}},
     {OPTIONS_PROBLEM,
      {"fold", KEY_FOLD, "MODE", 0,
       "products with ue8m0 scales of 32 as they are when folded: k, block or n "
@@ -178,6 +186,12 @@ static hone_status parse_common(options *o, int key, char *text, hone_error *err
         return parse_degree("--ep", text, &o->ep, error);
     case KEY_M:
         return parse_m(o, text, error);
+    case KEY_ALL_MODELS:
+        o->all_models = true;
+        return HONE_OK;
+    case KEY_FROM:
+        o->from = text;
+        return HONE_OK;
     case KEY_PROBLEM:
         return add_problem(o, text, error);
     case KEY_FOLD:
@@ -250,125 +264,6 @@ void options_free(options *o)
     free(o->problems);
     routing_free(&o->routing);
     *o = (options){0};
-}
-
-/* Fold what can be; `all`: refuse what cannot. One that another already is goes. */
-static hone_status fold_problems(const options *o, bool all, llm_problem *list, size_t *count,
-                                 hone_error *error)
-{
-    hone_error why = {.message = "no product is asked for"};
-    size_t kept = 0, folded = 0;
-
-    for (size_t i = 0; i < *count; i++) {
-        llm_problem *made = &list[kept];
-        bool seen = false;
-        hone_status status = HONE_UNSUPPORTED;
-        *made = list[i];
-        if (all || made->problem.op == HONE_OP_FP8_GEMM) {
-            const hone_problem problem = made->problem;
-            status = hone_fold_problem(&problem, o->fold, &made->problem, &why);
-        }
-        if (status != HONE_OK && all) {
-            return status_set(error, status, "--fold", 0, "%s", why.message);
-        }
-        folded += status == HONE_OK;
-        for (size_t k = 0; k < kept && !seen; k++) {
-            seen = memcmp(&list[k].problem, &made->problem, sizeof made->problem) == 0;
-        }
-        kept += !seen;
-    }
-    if (folded == 0 && *count > 0) {
-        return status_set(error, HONE_BAD_PROBLEM, "--fold", 0, "no problem can be folded: %s",
-                          why.message);
-    }
-    *count = kept;
-    return HONE_OK;
-}
-
-static hone_status given_problems(const options *o, llm_problem **out, size_t *count,
-                                  hone_error *error)
-{
-    hone_status status = HONE_OK;
-    size_t filled = 0;
-    llm_problem *list = calloc(o->problems_len, sizeof *list);
-
-    if (list == NULL) {
-        return status_set(error, HONE_NO_MEMORY, "--problem", 0, "a list of problems");
-    }
-    for (size_t i = 0; i < o->problems_len; i++) {
-        llm_problem *made = &list[filled];
-        bool seen = false;
-        TRY(hone_problem_parse(o->problems[i], &made->problem, error));
-        for (size_t k = 0; k < filled && !seen; k++) {
-            seen = memcmp(&list[k].problem, &made->problem, sizeof made->problem) == 0;
-        }
-        snprintf(made->use, sizeof made->use, "--problem");
-        made->launches = 1;
-        filled += !seen;
-    }
-    if (o->fold != 0) {
-        TRY(fold_problems(o, true, list, &filled, error));
-    }
-    *out = list;
-    *count = filled;
-    list = NULL;
-done:
-    free(list);
-    return status;
-}
-
-static hone_status model_problems(const options *o, const char *name, llm_problem **out,
-                                  size_t *count, hone_error *error)
-{
-    hone_status status = HONE_OK;
-    llm *model = NULL;
-    llm_problem *list = NULL;
-    size_t len = 0;
-
-    TRY(llm_open(name, &model, error));
-    TRY(llm_problems(model, o->tp, o->ep, o->m, o->m_len, o->ops, &list, &len, error));
-    if (o->fold != 0) {
-        TRY(fold_problems(o, false, list, &len, error));
-    }
-    *out = list;
-    *count = len;
-    list = NULL;
-done:
-    free(list);
-    llm_close(model);
-    return status;
-}
-
-hone_status options_problems(const options *o, const char *standard, llm_problem **out,
-                             size_t *count, hone_error *error)
-{
-    hone_status status = HONE_OK;
-    const char *name = o->model != NULL ? o->model : standard;
-    llm_problem *list = NULL;
-    size_t len = 0;
-
-    if (o->problems_len > 0 && o->model != NULL) {
-        return status_set(error, HONE_BAD_ARGUMENT, "--problem", 0,
-                          "give --problem or --model, not both");
-    }
-    if (o->problems_len == 0 && name == NULL) {
-        return status_set(error, HONE_BAD_ARGUMENT, NULL, 0,
-                          "no problem is named; give --problem TEXT or --model NAME");
-    }
-    if (o->problems_len > 0) {
-        TRY(given_problems(o, &list, &len, error));
-    } else {
-        TRY(model_problems(o, name, &list, &len, error));
-    }
-    for (size_t i = 0; i < len; i++) {
-        TRY(routing_check(&o->routing, &list[i].problem, error));
-    }
-    *out = list;
-    *count = len;
-    list = NULL;
-done:
-    free(list);
-    return status;
 }
 
 hone_status options_store_path(const options *o, char *path, size_t capacity, hone_error *error)

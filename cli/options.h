@@ -15,8 +15,8 @@
 
 /* Which common options a command takes. */
 enum {
-    OPTIONS_MODEL = 1,    /* --model --tp --ep --ops --m */
-    OPTIONS_PROBLEM = 2,  /* --problem, repeatable; --fold */
+    OPTIONS_MODEL = 1,    /* --model --all-models --tp --ep --ops --m */
+    OPTIONS_PROBLEM = 2,  /* --problem, repeatable; --from --fold */
     OPTIONS_DEVICE = 4,   /* --device, repeatable */
     OPTIONS_STORE = 8,    /* --store */
     OPTIONS_JSON = 16,    /* --json */
@@ -28,6 +28,8 @@ enum {
 /* What was asked for. Texts are borrowed from argv. */
 typedef struct options {
     const char *model; /* NULL when not given */
+    bool all_models;
+    const char *from;  /* a file of problems; NULL when not given */
     const char *ops;   /* NULL: all */
     const char *store; /* NULL: the default path */
     int tp, ep;        /* 1 when not given */
@@ -60,11 +62,13 @@ hone_status options_parse(const options_command *command, int argc, char **argv,
                           void *context, hone_error *error);
 void options_free(options *o);
 
-/* The problems that are asked for: those of --problem; those of --model; those of `standard` (a
- * model's name, or NULL) when neither is given. With --fold each that can be folded is the one that
- * it then is; a problem of --problem that cannot is refused, and so is a model without any. Without
- * duplicates. Caller frees *out with free(). HONE_BAD_ARGUMENT: nothing named. HONE_BAD_PROBLEM:
- * the histogram of --routing has another length than a problem's experts. */
+/* The problems that are asked for: those of --problem; those of --from's file, by how often they
+ * were asked for; those of --model or of --all-models; those of `standard` (a model's name, or
+ * NULL) when none of these is given, and two of them are not given together. With --fold each that
+ * can be folded is the one that it then is; one that was named itself and cannot is refused, and so
+ * is a model without any. Without duplicates. Caller frees *out with free(). HONE_BAD_ARGUMENT:
+ * nothing named, or two ways. HONE_BAD_PROBLEM: the histogram of --routing has another length than
+ * a problem's experts. */
 hone_status options_problems(const options *o, const char *standard, llm_problem **out,
                              size_t *count, hone_error *error);
 

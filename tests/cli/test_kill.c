@@ -6,6 +6,7 @@
 #include "cache/store.h"
 #include "tests/support/suite.h"
 
+#include <dirent.h>
 #include <signal.h>
 #include <sqlite3.h>
 #include <stdint.h>
@@ -18,7 +19,7 @@
 #define KILLED "killed.db"
 #define CALM   "calm.db"
 
-enum { MOST_ROWS = 256, STEP_MS = 2, PATIENCE_MS = 60000 };
+enum { MOST_ROWS = 256, MOST_WORKERS = 64, STEP_MS = 2, PATIENCE_MS = 60000 };
 
 static place here;
 
@@ -137,34 +138,75 @@ static long sweep_calmly(const char *name)
     return now_ms() - from;
 }
 
-/* A candidate whose sweep dies twice is given up, as it should be: the kill comes after the one
- * that was under way has been done again. */
-static void let_it_repeat(const snapshot *before)
+/* The processes that a sweep has started. */
+static size_t workers_of(pid_t sweep, pid_t out[MOST_WORKERS])
 {
-    snapshot now = *before;
+    char path[64], line[512] = "";
+    size_t len = 0;
 
-    for (long waited = 0; now.len == before->len && before->inflight > 0; waited += STEP_MS) {
-        ck_assert_msg(waited < PATIENCE_MS, "the sweep does not go on");
-        wait_ms(STEP_MS);
-        look(&now);
+    snprintf(path, sizeof path, "/proc/%d/task", (int)sweep);
+    DIR *tasks = opendir(path);
+    for (struct dirent *task = tasks != NULL ? readdir(tasks) : NULL; task != NULL;
+         task = readdir(tasks)) {
+        snprintf(path, sizeof path, "/proc/%d/task/%.16s/children", (int)sweep, task->d_name);
+        FILE *f = fopen(path, "r");
+        char *at = f != NULL ? fgets(line, sizeof line, f) : NULL, *end = at;
+        for (long pid = at != NULL ? strtol(at, &end, 10) : 0; pid > 0 && len < MOST_WORKERS;
+             pid = strtol(end, &end, 10)) {
+            out[len++] = (pid_t)pid;
+        }
+        if (f != NULL) {
+            fclose(f);
+        }
+    }
+    if (tasks != NULL) {
+        closedir(tasks);
+    }
+    return len;
+}
+
+/* Gone, or a zombie that nobody has waited for yet. */
+static bool is_gone(pid_t pid)
+{
+    char path[64], line[256] = "";
+
+    snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+    FILE *f = fopen(path, "r");
+    if (f == NULL) {
+        return true;
+    }
+    const char *behind = fgets(line, sizeof line, f) != NULL ? strrchr(line, ')') : NULL;
+    fclose(f);
+    return behind == NULL || behind[2] == 'Z' || behind[2] == 'X';
+}
+
+static void demand_gone(const pid_t *list, size_t len)
+{
+    for (size_t i = 0; i < len; i++) {
+        for (long waited = 0; !is_gone(list[i]); waited += STEP_MS) {
+            ck_assert_msg(waited < PATIENCE_MS, "worker %d outlives its sweep", (int)list[i]);
+            wait_ms(STEP_MS);
+        }
     }
 }
 
-/* Start a sweep, kill it up to `most_ms` after its start or its first new row, and hold the store
- * to its promise. False when the sweep had ended before. */
+/* Start a sweep, kill it up to `most_ms` after its start, and hold the store to its promise. False
+ * when the sweep had ended before. */
 static bool kill_once(long most_ms, unsigned *seed, snapshot *state)
 {
     snapshot seen, after;
-    pid_t group = program_start(&here, "kill", "exec \"$HONE\" tune" TUNE KILLED);
+    pid_t workers[MOST_WORKERS],
+        group = program_start(&here, "kill", "exec \"$HONE\" tune" TUNE KILLED);
 
-    let_it_repeat(state);
     wait_ms(rand_r(seed) % (most_ms + 1));
     look(&seen);
+    const size_t workers_len = workers_of(group, workers);
     kill(-group, SIGKILL);
     program_run r = program_wait(&here, "kill", group);
     const bool killed = r.signal == SIGKILL;
     ck_assert_msg(killed || r.exit_status == 0, "exit %d: %s", r.exit_status, r.err);
     program_free(&r);
+    demand_gone(workers, workers_len);
     look(&after);
     demand_kept(state, &after);
     demand_kept(&seen, &after);

@@ -10,8 +10,3 @@ hone_run(tuner sweep_kills test_tuner_sweep LABELS rel TIMEOUT 600 SET HONE_KILL
 hone_test(tuner containment LINK hone_tuner)
 add_dependencies(test_tuner_containment hone_emu hone-worker hone-prover)
 hone_run(tuner containment_100 test_tuner_containment LABELS slow TIMEOUT 600 SET HONE_CONTAINMENT=100)
-
-# The program, killed; a thousand times when asked for.
-hone_test(tuner kills LINK hone_cache)
-add_dependencies(test_tuner_kills hone hone_emu hone-worker hone-prover)
-hone_run(tuner kills_1000 test_tuner_kills LABELS slow TIMEOUT 3600 SET HONE_KILLS=1000)
