@@ -17,7 +17,17 @@
 #define DEFAULT_BUDGET 16
 #define PATH_BYTES     4096
 
-enum { KEY_BUDGET = 1000, KEY_JOBS, KEY_SEED, KEY_STRATEGY, KEY_DEADLINE, KEY_MEMORY };
+enum {
+    KEY_BUDGET = 1000,
+    KEY_JOBS,
+    KEY_SEED,
+    KEY_STRATEGY,
+    KEY_DEADLINE,
+    KEY_MEMORY,
+    KEY_SECONDS,
+    KEY_DEVICE_SECONDS,
+    KEY_ENOUGH
+};
 
 typedef struct tune {
     options o;
@@ -25,6 +35,7 @@ typedef struct tune {
     int jobs;
     uint32_t deadline_ms;
     uint64_t memory_bytes;
+    sweep_limits limits;
     const strategy *strategy;
     templates *templates;
     llm_problem *problems;
@@ -71,6 +82,18 @@ static hone_status parse_own(int key, char *text, void *context, hone_error *err
     case KEY_MEMORY:
         TRY(options_number("--memory", text, 1, INT64_MAX >> 20, &value, error));
         t->memory_bytes = (uint64_t)value << 20;
+        break;
+    case KEY_SECONDS:
+        TRY(options_number("--seconds", text, 1, INT32_MAX, &value, error));
+        t->limits.seconds = (double)value;
+        break;
+    case KEY_DEVICE_SECONDS:
+        TRY(options_number("--device-seconds", text, 1, INT32_MAX, &value, error));
+        t->limits.device_seconds = (double)value;
+        break;
+    case KEY_ENOUGH:
+        TRY(options_number("--enough", text, 1, 100, &value, error));
+        t->limits.roof_percent = (double)value;
         break;
     case KEY_STRATEGY:
         t->strategy = strategy_find(text);
@@ -120,6 +143,8 @@ static void add_summary(sweep_summary *to, const sweep_summary *from)
     to->rejected += from->rejected;
     to->pruned += from->pruned;
     to->restarts += from->restarts;
+    to->unfinished += from->unfinished;
+    to->device_seconds += from->device_seconds;
     to->generation = from->generation > to->generation ? from->generation : to->generation;
 }
 
@@ -149,6 +174,7 @@ static hone_status tune_kind(tune *t, const device *d, const char *const *specs,
         .jobs = t->jobs,
         .deadline_ms = t->deadline_ms,
         .memory_bytes = t->memory_bytes,
+        .limits = t->limits,
         .routing = &t->o.routing,
         .command = t->command,
         .progress = show_progress,
@@ -255,6 +281,10 @@ static void print_summary(const tune *t, FILE *to)
         (unsigned long long)s->winners, (unsigned long long)s->problems,
         (unsigned long long)s->tried, (unsigned long long)s->ok, (unsigned long long)s->rejected,
         (unsigned long long)s->pruned, (unsigned long long)s->generation, t->path);
+    if (s->unfinished > 0) {
+        fprintf(to, "%llu problems were cut short by a limit; the same command goes on from here\n",
+                (unsigned long long)s->unfinished);
+    }
     if (s->restarts > 0) {
         fprintf(to, "candidates ended their device's process %llu times; it was replaced\n",
                 (unsigned long long)s->restarts);
@@ -270,10 +300,11 @@ static hone_status print_result(const tune *t, hone_error *error)
 
     if (t->o.json) {
         json_t *row = json_pack(
-            "{s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "store", t->path, "problems",
-            (json_int_t)s->problems, "winners", (json_int_t)s->winners, "settled",
+            "{s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:I, s:I}", "store", t->path,
+            "problems", (json_int_t)s->problems, "winners", (json_int_t)s->winners, "settled",
             (json_int_t)s->settled, "tried", (json_int_t)s->tried, "proved", (json_int_t)s->ok,
-            "rejected", (json_int_t)s->rejected, "pruned", (json_int_t)s->pruned, "restarts",
+            "rejected", (json_int_t)s->rejected, "pruned", (json_int_t)s->pruned, "unfinished",
+            (json_int_t)s->unfinished, "device_seconds", s->device_seconds, "restarts",
             (json_int_t)s->restarts, "generation", (json_int_t)s->generation);
         print_json(row);
         json_decref(row);
@@ -327,6 +358,14 @@ int command_tune(int argc, char **argv)
          "of a device that a problem's operands and workspace may take; a candidate over it is a "
          "row (all)",
          0},
+        {"seconds", KEY_SECONDS, "N", 0,
+         "of wall time, after which the sweep ends with what it has; the same command goes on (no "
+         "limit)",
+         0},
+        {"device-seconds", KEY_DEVICE_SECONDS, "N", 0,
+         "the same for the time that candidates take on devices (no limit)", 0},
+        {"enough", KEY_ENOUGH, "PERCENT", 0,
+         "of the roof: a problem's search ends with a candidate that reaches it (no end)", 0},
         {"seed", KEY_SEED, "N", 0, "of random draws and test data (1)", 0},
         {"strategy", KEY_STRATEGY, "NAME", 0, "model, random or exhaustive (model)", 0},
         {0},

@@ -1,6 +1,7 @@
 /* device_worker.c - hands jobs to a hone-prover and turns whatever ends it into a verdict. */
 #include "tuner/device_worker.h"
 
+#include "core/moment.h"
 #include "runtime/paths.h"
 #include "runtime/worker.h"
 
@@ -147,12 +148,14 @@ static hone_status serve_job(device_worker *w, hone_error *error)
     if (w->job.len == 0) {
         return HONE_OK;
     }
+    const int64_t from = moment_ns(CLOCK_MONOTONIC);
     status = exchange(w, &w->job, w->options.deadline_ms, &w->result, &timed_out, error);
     if (status == HONE_WORKER || status == HONE_DRIVER) {
         worker_stop(&w->process);
         fill_lost(&w->result, timed_out, error);
         status = HONE_OK;
     }
+    w->result.proof_ms = (double)(moment_ns(CLOCK_MONOTONIC) - from) * 1e-6;
 done:
     return status;
 }

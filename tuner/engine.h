@@ -43,6 +43,7 @@ typedef struct engine_result {
     store_result row;
     char reason[ENGINE_REASON_BYTES], counters[ENGINE_COUNTERS_BYTES];
     char bound[16], cache_mode[16], tokens[ROUTING_TEXT_BYTES];
+    double proof_ms; /* that it took, wall time; 0: not known */
     double samples_ns[ENGINE_MAX_SAMPLES];
 } engine_result;
 

@@ -6,6 +6,8 @@
  * rows and winners with one worker or many. */
 #include "tuner/sweep_state.h"
 
+#include "core/moment.h"
+
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -61,6 +63,15 @@ void sweep_tell(sweep *s, size_t group, const char *doing)
     }
 }
 
+bool sweep_is_spent(const sweep *s)
+{
+    const sweep_limits *limits = &s->o->limits;
+    const double seconds = (double)(moment_ns(CLOCK_MONOTONIC) - s->begun_ns) * 1e-9;
+
+    return (limits->seconds > 0 && seconds >= limits->seconds) ||
+           (limits->device_seconds > 0 && s->summary.device_seconds >= limits->device_seconds);
+}
+
 hone_status sweep_begin(sweep *s, hone_error *error)
 {
     hone_status status = HONE_OK;
@@ -110,7 +121,7 @@ static hone_status feed(sweep *s, size_t ahead, hone_error *error)
 {
     hone_status status = HONE_OK;
 
-    while (!s->cancelled && s->compiling.len < ahead) {
+    while (!s->cancelled && !sweep_is_spent(s) && s->compiling.len < ahead) {
         if (s->waiting.len > 0) {
             TRY(submit(s, sweep_pop(&s->waiting), error));
         } else if (s->next_group < s->o->problems_len) {
@@ -179,7 +190,7 @@ static hone_status run(sweep *s, hone_error *error)
     for (;;) {
         /* Twice as many as workers, so that none waits while a candidate is proved. */
         TRY(feed(s, 2 * jobs + 2, error));
-        if ((s->compiling.len == 0 && s->proving.len == 0) || s->cancelled) {
+        if ((s->compiling.len == 0 && s->proving.len == 0) || s->cancelled || sweep_is_spent(s)) {
             break;
         }
         TRY(step(s, error));
@@ -188,6 +199,9 @@ static hone_status run(sweep *s, hone_error *error)
         size_t group = 0;
         TRY(sweep_finish_first(s, &group, error));
         TRY(close_one(s, group, error));
+    }
+    if (!s->cancelled) {
+        TRY(sweep_cut_short(s, error));
     }
 done:
     return status;
@@ -201,7 +215,7 @@ static hone_status finish(sweep *s, hone_error *error)
 
     TRY(store_flush(s->o->store, error));
     TRY(store_pack(s->o->store, &s->summary.generation, error));
-    if (s->id != 0 && !s->cancelled) {
+    if (s->id != 0 && !s->cancelled && s->summary.unfinished == 0) {
         TRY(store_sweep_end(s->o->store, s->id, error));
     }
 done:
@@ -227,7 +241,9 @@ static void close_all(sweep *s)
 hone_status sweep_run(const sweep_options *options, sweep_summary *out, hone_error *error)
 {
     hone_status status = HONE_OK;
-    sweep s = {.o = options, .summary.problems = options->problems_len};
+    sweep s = {.o = options,
+               .summary.problems = options->problems_len,
+               .begun_ns = moment_ns(CLOCK_MONOTONIC)};
 
     s.groups = calloc(options->problems_len + 1, sizeof *s.groups);
     s.result = calloc(1, sizeof *s.result);

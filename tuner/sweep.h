@@ -24,6 +24,14 @@ typedef int (*sweep_progress_fn)(void *context, const sweep_progress *progress);
 typedef void (*sweep_problem_fn)(void *context, const hone_problem *problem, bool has_winner,
                                  const char *reason);
 
+/* When a sweep ends before it is through. 0: never for this. What is finished then stands, winners
+ * are chosen among it, and a later sweep goes on from there. */
+typedef struct sweep_limits {
+    double seconds;        /* of wall time */
+    double device_seconds; /* that candidates took to be proved and timed, on all devices */
+    double roof_percent;   /* a problem's search ends with a candidate that reaches it */
+} sweep_limits;
+
 typedef struct sweep_options {
     const hone_problem *problems; /* without duplicates */
     size_t problems_len;
@@ -41,6 +49,7 @@ typedef struct sweep_options {
     int jobs; /* of engine_options, as the next three */
     uint32_t deadline_ms;
     uint64_t memory_bytes;
+    sweep_limits limits;
     const routing *routing;     /* of engine_options: measurements under another one are others */
     const char *command;        /* what was asked for, for the store */
     sweep_progress_fn progress; /* after commits, and before slow steps; NULL: none */
@@ -52,6 +61,8 @@ typedef struct sweep_summary {
     uint64_t problems, winners; /* winners: problems that have one now, or that launch nothing */
     uint64_t settled;           /* problems that had nothing left to do */
     uint64_t tried, ok, rejected, pruned; /* candidates of this run */
+    uint64_t unfinished;                  /* problems that a limit cut short */
+    double device_seconds;                /* as in sweep_limits */
     uint64_t restarts;                    /* device workers that were replaced */
     uint64_t generation;                  /* 0: none was packed */
 } sweep_summary;

@@ -87,6 +87,7 @@ static int recall_row(void *context, const store_row *row)
     group->again = group->again || row->result.outcome == STORE_INFLIGHT;
     group->finished += row->result.outcome != STORE_INFLIGHT;
     group->proved += row->result.outcome == STORE_OK;
+    sweep_note_best(s, group, &row->result);
     return 0;
 }
 
@@ -168,20 +169,35 @@ static void say_unserved(const sweep *s, sweep_group *group)
              why);
 }
 
-static hone_status add_task(sweep *s, size_t index, const candidate *c, bool *made,
+/* `must`: whatever the rules spare. */
+static hone_status add_task(sweep *s, size_t index, const candidate *c, bool must, bool *made,
                             hone_error *error)
 {
     hone_status status = HONE_OK;
     sweep_task *task = NULL;
-    bool added = false;
 
-    TRY(candidate_set_add(&s->known, c, &added, error));
     TRY(make_task(s, index, c, &task, error));
     *made = task != NULL;
     if (task != NULL) {
+        task->must = must;
         sweep_push(&s->waiting, task);
         s->groups[index].open++;
     }
+done:
+    return status;
+}
+
+/* The same for a candidate of the first list, which later problems know of. Defaults that follow
+ * when one is not right come at a time that hangs on how many workers there are, so that nobody
+ * knows of them. */
+static hone_status add_first(sweep *s, size_t index, const candidate *c, bool must, bool *made,
+                             hone_error *error)
+{
+    hone_status status = HONE_OK;
+    bool added = false;
+
+    TRY(candidate_set_add(&s->known, c, &added, error));
+    TRY(add_task(s, index, c, must, made, error));
 done:
     return status;
 }
@@ -205,20 +221,20 @@ static hone_status make_tasks(sweep *s, size_t index, const candidate *list, siz
     if (group->defaults_len > 0) {
         const candidate c = {first->m, first->config};
         group->defaults_tried = 1;
-        TRY(add_task(s, index, &c, &made, error));
+        TRY(add_first(s, index, &c, true, &made, error));
     }
     const bool again =
         group->before.m != NULL &&
         !(group->defaults_len > 0 && is_same(&group->before, first->m, &first->config));
     if (again) {
-        TRY(add_task(s, index, &group->before, &made, error));
+        TRY(add_first(s, index, &group->before, true, &made, error));
     }
     for (size_t i = 0; i < len && left > 0; i++) {
         const bool added =
             (group->defaults_len > 0 && is_same(&list[i], first->m, &first->config)) ||
             (again && is_same(&list[i], group->before.m, &group->before.config));
         if (!added) {
-            TRY(add_task(s, index, &list[i], &made, error));
+            TRY(add_first(s, index, &list[i], false, &made, error));
             left--;
         }
     }
@@ -276,7 +292,7 @@ hone_status sweep_next_default(sweep *s, size_t index, bool *made, hone_error *e
         }
         const default_choice *next = &group->defaults[group->defaults_tried++];
         const candidate c = {next->m, next->config};
-        TRY(add_task(s, index, &c, made, error));
+        TRY(add_task(s, index, &c, true, made, error));
         s->total += *made;
     }
 done:

@@ -167,6 +167,25 @@ done:
     return status;
 }
 
+hone_status sweep_cut_short(sweep *s, hone_error *error)
+{
+    hone_status status = HONE_OK;
+
+    for (size_t i = 0; i < s->o->problems_len; i++) {
+        sweep_group *group = &s->groups[i];
+        if (group->ended) {
+            continue;
+        }
+        s->summary.unfinished++;
+        if (group->proved > 0) {
+            TRY(choose(s, group, error));
+        }
+        s->summary.winners += group->has_winner;
+    }
+done:
+    return status;
+}
+
 hone_status sweep_settle(sweep *s, size_t index, hone_error *error)
 {
     hone_status status = HONE_OK;

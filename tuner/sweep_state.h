@@ -15,6 +15,7 @@ typedef struct sweep_task {
     char config[SWEEP_CONFIG_BYTES];
     uint8_t digest[32]; /* of its template */
     plan *plan;
+    bool must; /* a default, or an earlier winner: proved whatever the rules spare */
     bool answered;
     engine_answer answer;
     engine_trial trial; /* while it is proved */
@@ -39,6 +40,8 @@ typedef struct sweep_group {
     candidate before;   /* the winner under another routing; m NULL: none */
     size_t open;        /* tasks that are not finished */
     uint64_t proved;    /* candidates that are `ok`, of all sweeps */
+    double best_ns;     /* of them; 0: none */
+    bool at_roof;       /* one of them reached limits.roof_percent */
     sweep_queue flawed; /* kept back until the others are known */
     /* What serving would fall back to, best first; the first of them that is right is the
      * analytical default, which a winner is compared with. */
@@ -61,6 +64,7 @@ typedef struct sweep {
     uint64_t lanes;        /* a bit for each that is busy */
     candidate_set known;   /* candidates of the problems so far */
     uint64_t done, total;
+    int64_t begun_ns; /* by the monotonic clock */
     bool cancelled;
 } sweep;
 
@@ -99,6 +103,15 @@ hone_status sweep_record(sweep *s, const sweep_task *task, int32_t outcome, cons
 /* All tasks of a problem are finished: make one of the next default when the one before is not
  * right, else try what was kept back if nothing else won, choose the winner. */
 hone_status sweep_settle(sweep *s, size_t group, hone_error *error);
+
+/* Whether a limit of the whole sweep is reached. */
+bool sweep_is_spent(const sweep *s);
+/* Note a row that is `ok` for the rules that spare others. */
+void sweep_note_best(const sweep *s, sweep_group *group, const store_result *row);
+
+/* The sweep is over, by its end or by a limit: choose among what is there for the problems that are
+ * not settled. */
+hone_status sweep_cut_short(sweep *s, hone_error *error);
 
 /* Tell progress; notes when the caller wants to stop. */
 void sweep_tell(sweep *s, size_t group, const char *doing);

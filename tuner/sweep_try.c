@@ -1,5 +1,6 @@
 /* sweep_try.c - a compiled candidate: proved, timed and committed, or recorded with the reason why
  * not. */
+#include "runtime/plan_work.h"
 #include "tuner/sweep_state.h"
 
 #include <stdio.h>
@@ -113,6 +114,8 @@ static hone_status finish(sweep *s, sweep_task *task, hone_error *error)
     memset(result, 0, sizeof *result);
     TRY(s->engine.finish(s->engine.state, task->lane, result, error));
     s->lanes &= ~(1ull << task->lane);
+    s->summary.device_seconds += result->proof_ms * 1e-3;
+    sweep_note_best(s, &s->groups[task->group], &result->row);
     TRY(store_candidate_finish(s->o->store, task->row, &result->row, error));
     TRY(store_flush(s->o->store, error));
     tell_outcome(s, task, result->row.outcome,
@@ -138,11 +141,64 @@ hone_status sweep_finish_first(sweep *s, size_t *group, hone_error *error)
     return finish(s, task, error);
 }
 
+void sweep_note_best(const sweep *s, sweep_group *group, const store_result *row)
+{
+    const double percent = s->o->limits.roof_percent;
+
+    if (row->outcome != STORE_OK || row->time_ns <= 0) {
+        return;
+    }
+    group->best_ns =
+        group->best_ns == 0 || row->time_ns < group->best_ns ? row->time_ns : group->best_ns;
+    group->at_roof =
+        group->at_roof || (percent > 0 && 100 * row->roof_ns >= percent * row->time_ns);
+}
+
+/* A rate that boosts above its description must not make a bound a lie. */
+#define BOUND_SHARE 0.9
+
+/* Whether its multiply-adds, padding too, or the problem's bytes alone take longer than the best
+ * candidate in all. */
+static bool is_beaten(const sweep *s, const sweep_task *task)
+{
+    const sweep_group *group = &s->groups[task->group];
+    const plan_launch *l = plan_work_main(task->plan);
+    perf_work work;
+    perf_answer answer;
+
+    if (group->best_ns == 0 || routing_matters(group->problem)) {
+        return false; /* the estimate takes rows of its own for given */
+    }
+    plan_work_estimate(task->plan, l, group->problem, &work);
+    if (perf_predict(&s->o->device->gpu, &work, &answer, NULL) != HONE_OK) {
+        return false;
+    }
+    const double tensor = answer.term_ns[PERF_TENSOR], dram = answer.term_ns[PERF_DRAM];
+    return BOUND_SHARE * (tensor > dram ? tensor : dram) > group->best_ns;
+}
+
+/* Why a compiled candidate is not worth its proof, or NULL. */
+static const char *spare(const sweep *s, const sweep_task *task)
+{
+    if (s->groups[task->group].at_roof) {
+        return "the best is at the roof already";
+    }
+    return is_beaten(s, task) ? "cannot win: its multiply-adds or bytes alone take longer than the "
+                                "best"
+                              : NULL;
+}
+
 hone_status sweep_try(sweep *s, sweep_task *task, bool *begun, hone_error *error)
 {
     hone_status status = HONE_OK;
+    const char *why = NULL;
 
     *begun = false;
+    if (task->answer.outcome == STORE_OK && !task->must && (why = spare(s, task)) != NULL) {
+        status = sweep_record(s, task, STORE_PRUNED, why, error);
+        sweep_task_free(s, task);
+        return status;
+    }
     if (task->answer.outcome == STORE_OK && task->answer.reason[0] != '\0') {
         sweep_push(&s->groups[task->group].flawed, task);
         return HONE_OK;

@@ -8,7 +8,7 @@
 
 #define GEMM     "fp8_gemm:m=16,n=64,k=128,recipe=f32-1x128-128x128"
 #define ON_H20   " --device emu:h20"
-#define PROBLEMS "--model --tp --ep --ops --m --problem --fold --device --json"
+#define PROBLEMS "--model --all-models --tp --ep --ops --m --problem --from --fold --device --json"
 
 static place here;
 
@@ -22,7 +22,8 @@ static const struct {
      "--problem --fold --device --template --config --ptx --cubin --sass --no-cache --json"},
     {"verify", PROBLEMS " --budget --seed --template --config"},
     {"bench", PROBLEMS " --seed --template --config --store --routing"},
-    {"tune", PROBLEMS " --budget --seed --jobs --strategy --store --routing"},
+    {"tune", PROBLEMS " --budget --seed --jobs --strategy --store --routing --deadline --memory "
+                      "--seconds --device-seconds --enough"},
     {"emu",
      "--kernel --grid --block --cluster --shared --arg --buffer --include --dump --out "
      "--sample --seed --threads --schedules --arithmetic --checks --timing --rows --device --json"},
@@ -69,6 +70,16 @@ static const struct {
     {"hone tune --budget -1", 2, "'-1'", "whole number from 0"},
     {"hone tune --budget 99999999999999999999", 2, "'99999999999999999999'", "to 1000000"},
     {"hone tune --jobs 0", 2, "--jobs: '0'", "from 1 to 256"},
+    {"hone tune --deadline 0", 2, "--deadline: '0'", "from 1"},
+    {"hone tune --memory 1G", 2, "--memory: '1G'", "whole number"},
+    {"hone tune --enough 101", 2, "--enough: '101'", "to 100"},
+    {"hone tune --from nowhere.txt", 3, "nowhere.txt", "No such file"},
+    {"printf '# none\\n\\n' > n && hone tune --from n", 2, "n:", "no line holds a problem"},
+    {"printf 'x\\n' > x && hone tune --from x", 2, "x:1:", "not an op"},
+    {"printf '0 " GEMM "\\n' > z && hone tune --from z", 2, "z:1:", "a count from 1 on"},
+    {"printf '\\000' > o && hone tune --from o", 2, "o:", "a NUL byte"},
+    {"mkfifo f && hone tune --from f", 2, "f:", "no regular file"},
+    {"hone tune --from n --all-models", 2, "--from", "not both"},
     {"hone tune --seed 1.5", 2, "--seed: '1.5'", "whole number"},
     {"hone tune --strategy best", 2, "'best'", "model, random and exhaustive"},
     {"hone tune --m 1,,2", 2, "--m: ''", "whole number from 1"},

@@ -13,6 +13,7 @@
 fake_behaviour fake_now;
 
 #define WAITING_MAX 64
+#define FAKE_NS     1000.0 /* slow enough that no bound rules anyone out */
 #define FAKE_LANES  4
 
 typedef struct fake {
@@ -93,15 +94,17 @@ static hone_status fake_finish(void *state, size_t lane, engine_result *out, hon
     if (++fake_now.proofs == fake_now.die_at) {
         _exit(9); /* as kill -9 would: nothing is closed */
     }
+    out->proof_ms = 1000;
     out->row = (store_result){.outcome = STORE_OK,
+                              .roof_ns = fake_now.roof_ns,
                               .registers = answer->registers,
                               .spill_bytes = answer->spill_bytes,
                               .timer = STORE_TIMER_MODELLED,
-                              .time_ns = 1000 + hash % 1000,
+                              .time_ns = FAKE_NS * (1000 + hash % 1000),
                               .cache_mode = "modelled",
                               .tokens = routing_condition(fake_now.routing, trial->problem)};
     if (routing_matters(trial->problem)) { /* another order of the candidates under each */
-        out->row.time_ns = 1000 + (hash >> (out->row.tokens[0] % 16)) % 1000;
+        out->row.time_ns = FAKE_NS * (1000 + (hash >> (out->row.tokens[0] % 16)) % 1000);
     }
     if (hash % 8 == 2) {
         snprintf(out->reason, sizeof out->reason, "wrong in the test");
@@ -172,7 +175,8 @@ hone_status fake_sweep(const char *path, int32_t arch, const char *const *list, 
                                    .engine = fake_open,
                                    .budget = FAKE_BUDGET,
                                    .seed = fake_now.seed != 0 ? fake_now.seed : 3,
-                                   .jobs = 2,
+                                   .jobs = fake_now.jobs > 0 ? fake_now.jobs : 2,
+                                   .limits = fake_now.limits,
                                    .routing = fake_now.routing,
                                    .command = "test",
                                    .progress = stop_after,

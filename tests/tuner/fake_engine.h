@@ -14,6 +14,7 @@ typedef struct fake_behaviour {
     bool backwards; /* answers come in the opposite order of the submissions */
     bool flaw_all;
     bool random;  /* strategy: quicker to start than the model's ranking */
+    int jobs;     /* of the sweep; 0: two */
     size_t lanes; /* proofs at once, at most 4; 0: one */
     int pause_us; /* that each proof takes */
     int told;     /* where progress is written as it is told; 0: nowhere */
@@ -21,6 +22,8 @@ typedef struct fake_behaviour {
     int proofs;
     const routing *routing; /* of the sweep; NULL: balanced */
     uint64_t seed;          /* of the sweep; 0: 3 */
+    sweep_limits limits;    /* of the sweep; a proof counts as a second */
+    double roof_ns;         /* of every problem */
 } fake_behaviour;
 extern fake_behaviour fake_now;
 
