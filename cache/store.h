@@ -209,6 +209,9 @@ hone_status store_default_set(store *s, int64_t problem, int64_t device, int64_t
  * gives no new generation. Older generations but the last two are dropped. */
 hone_status store_pack(store *s, uint64_t *number, hone_error *error);
 
+/* Copy what is committed, and what this handle wrote, into a new file. HONE_STORE_IO. */
+hone_status store_copy(store *s, const char *path, hone_error *error);
+
 /* ---- Reading.
  * -----------------------------------------------------------------------------------------------
  */

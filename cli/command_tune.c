@@ -3,6 +3,7 @@
 #include "cli/options.h"
 #include "cli/print.h"
 #include "cli/progress.h"
+#include "cli/tune_forecast.h"
 
 #include "bench/report.h"
 #include "tuner/sweep.h"
@@ -26,7 +27,8 @@ enum {
     KEY_MEMORY,
     KEY_SECONDS,
     KEY_DEVICE_SECONDS,
-    KEY_ENOUGH
+    KEY_ENOUGH,
+    KEY_DRY_RUN
 };
 
 typedef struct tune {
@@ -36,6 +38,7 @@ typedef struct tune {
     uint32_t deadline_ms;
     uint64_t memory_bytes;
     sweep_limits limits;
+    bool dry_run;
     const strategy *strategy;
     templates *templates;
     llm_problem *problems;
@@ -94,6 +97,9 @@ static hone_status parse_own(int key, char *text, void *context, hone_error *err
     case KEY_ENOUGH:
         TRY(options_number("--enough", text, 1, 100, &value, error));
         t->limits.roof_percent = (double)value;
+        break;
+    case KEY_DRY_RUN:
+        t->dry_run = true;
         break;
     case KEY_STRATEGY:
         t->strategy = strategy_find(text);
@@ -156,7 +162,8 @@ static hone_status tune_kind(tune *t, const device *d, const char *const *specs,
     sweep_summary summary = {0};
 
     print_note(d->note);
-    if (t->store == NULL) { /* not before a device is there: a wrong name leaves no file behind */
+    if (t->store == NULL &&
+        !t->dry_run) { /* not before a device is there: a wrong name leaves no file behind */
         TRY(store_open(t->path, STORE_WRITE, &t->store, error));
     }
     const sweep_options asked = {
@@ -181,6 +188,9 @@ static hone_status tune_kind(tune *t, const device *d, const char *const *specs,
         .ended = show_problem,
         .context = t,
     };
+    if (t->dry_run) {
+        return tune_forecast(&asked, t->path, t->o.json, error);
+    }
     progress_begin(&t->progress);
     status = sweep_run(&asked, &summary, error);
     progress_clear(&t->progress);
@@ -336,6 +346,9 @@ static hone_status tune_all(tune *t, hone_error *error)
 
     TRY(prepare(t, error));
     TRY(tune_devices(t, error));
+    if (t->dry_run) {
+        goto done;
+    }
     TRY(print_result(t, error));
 done:
     /* A store that cannot be closed well is a failure that nothing may hide. */
@@ -366,6 +379,7 @@ int command_tune(int argc, char **argv)
          "the same for the time that candidates take on devices (no limit)", 0},
         {"enough", KEY_ENOUGH, "PERCENT", 0,
          "of the roof: a problem's search ends with a candidate that reaches it (no end)", 0},
+        {"dry-run", KEY_DRY_RUN, NULL, 0, "say what there is to do, and do nothing", 0},
         {"seed", KEY_SEED, "N", 0, "of random draws and test data (1)", 0},
         {"strategy", KEY_STRATEGY, "NAME", 0, "model, random or exhaustive (model)", 0},
         {0},

@@ -82,6 +82,7 @@ typedef struct engine_options {
     uint64_t
         memory_bytes; /* that a problem's operands and workspace may take on a device; 0: all */
     const routing *routing; /* of rows that are timed, borrowed; NULL: balanced */
+    void *context;          /* of an engine that needs one, borrowed */
 } engine_options;
 
 /* Start on the first lane, which is idle, and wait. */

@@ -82,6 +82,7 @@ hone_status sweep_begin(sweep *s, hone_error *error)
                                     .jobs = s->o->jobs,
                                     .deadline_ms = s->o->deadline_ms,
                                     .memory_bytes = s->o->memory_bytes,
+                                    .context = s->o->engine_context,
                                     .routing = s->o->routing};
 
     if (s->id != 0) {

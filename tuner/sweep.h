@@ -44,6 +44,7 @@ typedef struct sweep_options {
     const templates *templates;
     const strategy *strategy;
     engine_open_fn engine; /* called once there is something to do */
+    void *engine_context;  /* of engine_options */
     uint64_t budget;       /* candidates of a problem; 0: no limit */
     uint64_t seed;
     int jobs; /* of engine_options, as the next three */

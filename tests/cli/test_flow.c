@@ -176,6 +176,47 @@ START_TEST(the_report_lists_each_problem_once)
 }
 END_TEST
 
+static json_int_t number(json_t *row, const char *name)
+{
+    return json_integer_value(json_object_get(row, name));
+}
+
+/* By a file of problems, the one that was asked for more often first. */
+START_TEST(a_forecast_says_what_the_sweep_then_does)
+{
+    static const char tune[] = "printf '2 " FLOW_ACT "\\n# more\\n3 " FLOW_KV "\\n2 " FLOW_ACT
+                               "\\n' > asked.txt && hone tune --from asked.txt --device emu:h20 "
+                               "--budget 4 --json --store forecast.db";
+    char line[1024];
+
+    snprintf(line, sizeof line, "%s --dry-run", tune);
+    json_t *before = program_json(&here, line);
+    program_run r = program_call(&here, "test ! -e forecast.db");
+    ck_assert_int_eq(r.exit_status, 0);
+    program_free(&r);
+    ck_assert_int_eq(number(before, "problems"), 2);
+    ck_assert_int_eq(number(before, "settled"), 0);
+    json_t *done = program_json(&here, tune);
+    ck_assert_int_eq(number(before, "candidates"), number(done, "tried") + number(done, "pruned"));
+    ck_assert_int_gt(number(before, "kernels"), 0);
+    ck_assert_int_eq(number(done, "unfinished"), 0);
+    ck_assert_int_eq(number(done, "restarts"), 0);
+    json_t *after = program_json(&here, line);
+    ck_assert_int_eq(number(after, "settled"), 2);
+    ck_assert_int_eq(number(after, "candidates"), 0);
+    r = program_call(&here, "hone store list --json --store forecast.db");
+    json_t *rows = json_loads(r.out, 0, NULL);
+    ck_assert_ptr_nonnull(rows);
+    const char *first = json_string_value(json_object_get(json_array_get(rows, 0), "problem"));
+    ck_assert_msg(first != NULL && strncmp(first, "act_quant", 9) == 0, "%s", r.out);
+    program_free(&r);
+    json_decref(before);
+    json_decref(done);
+    json_decref(after);
+    json_decref(rows);
+}
+END_TEST
+
 /* What lies in the place besides the store, the kernel cache, and what the tests themselves put
  * into `run`. */
 static char stray[PROGRAM_PATH_BYTES];
@@ -220,6 +261,7 @@ int main(void)
     tcase_add_loop_test(tests, results_are_json_when_asked, 0,
                         sizeof documents / sizeof documents[0]);
     tcase_add_test(tests, the_report_lists_each_problem_once);
+    tcase_add_test(tests, a_forecast_says_what_the_sweep_then_does);
     tcase_add_test(tests, nothing_is_written_elsewhere);
     return suite_run_here("cli/flow", tests);
 }
