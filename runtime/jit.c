@@ -110,29 +110,6 @@ static hone_status adopt_version(jit *j, const jit_version *version, hone_error 
                              "NVRTC was replaced while compiling; run again");
 }
 
-static hone_status read_hello(const uint8_t *payload, size_t len, jit_version *out,
-                              hone_error *error)
-{
-    wire_reader r = {.bytes = payload, .len = len};
-    jit_version v = {.nvrtc_version = 0};
-    const char *why = wire_get_text(&r);
-
-    v.nvrtc_version = (int32_t)wire_get_u64(&r);
-    snprintf(v.library, sizeof v.library, "%s", wire_get_text(&r));
-    snprintf(v.build, sizeof v.build, "%s", wire_get_text(&r));
-    v.sandboxed = wire_get_u64(&r) != 0;
-    snprintf(v.text, sizeof v.text, "%d.%d+%.8s", v.nvrtc_version / 1000,
-             v.nvrtc_version % 1000 / 10, v.build);
-    if (r.failed) {
-        return status_set(error, HONE_WORKER, NULL, 0, "the compile worker's hello is malformed");
-    }
-    if (why[0] != '\0') {
-        return status_set(error, HONE_ENVIRONMENT, NULL, 0, "%s", why);
-    }
-    *out = v;
-    return HONE_OK;
-}
-
 static hone_status slot_start(jit_slot *s, hone_error *error)
 {
     hone_status status = HONE_OK;
@@ -147,7 +124,7 @@ static hone_status slot_start(jit_slot *s, hone_error *error)
     worker_stop(&s->w);
     snprintf(memory, sizeof memory, "%llu", (unsigned long long)s->j->options.memory_bytes);
     TRY(worker_start(&s->w, &program, s->j->cancel_fd, &hello, &hello_len, error));
-    TRY(read_hello(hello, hello_len, &s->version, error));
+    TRY(jit_answer_hello(hello, hello_len, &s->version, error));
     TRY(adopt_version(s->j, &s->version, error));
 done:
     free(hello);

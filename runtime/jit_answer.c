@@ -16,6 +16,29 @@
 /* The longest of ptxas 13.0 has 193 bytes. */
 #define REMARK_BYTES 320
 
+hone_status jit_answer_hello(const uint8_t *payload, size_t len, jit_version *out,
+                             hone_error *error)
+{
+    wire_reader r = {.bytes = payload, .len = len};
+    jit_version v = {.nvrtc_version = 0};
+    const char *why = wire_get_text(&r);
+
+    v.nvrtc_version = (int32_t)wire_get_u64(&r);
+    snprintf(v.library, sizeof v.library, "%s", wire_get_text(&r));
+    snprintf(v.build, sizeof v.build, "%s", wire_get_text(&r));
+    v.sandboxed = wire_get_u64(&r) != 0;
+    snprintf(v.text, sizeof v.text, "%d.%d+%.8s", v.nvrtc_version / 1000,
+             v.nvrtc_version % 1000 / 10, v.build);
+    if (r.failed) {
+        return status_set(error, HONE_WORKER, NULL, 0, "the compile worker's hello is malformed");
+    }
+    if (why[0] != '\0') {
+        return status_set(error, HONE_ENVIRONMENT, NULL, 0, "%s", why);
+    }
+    *out = v;
+    return HONE_OK;
+}
+
 void jit_answer_key(const jit_request *request, const jit_version *version,
                     uint8_t key[DIGEST_BYTES])
 {

@@ -10,6 +10,11 @@
 void jit_answer_key(const jit_request *request, const jit_version *version,
                     uint8_t key[DIGEST_BYTES]);
 
+/* Read a worker's hello: HONE_ENVIRONMENT when NVRTC is missing, HONE_WORKER when it is malformed.
+ */
+hone_status jit_answer_hello(const uint8_t *payload, size_t len, jit_version *out,
+                             hone_error *error);
+
 /* Read an answer's payload into *out (the caller frees it). HONE_COMPILE with the log's first cause
  * when NVRTC refused, gave no code, or ptxas' report lacks a kernel; HONE_WORKER with *spent when
  * the compiler ran out of memory or broke inside, so that its process should not be used again. */
