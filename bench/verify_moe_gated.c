@@ -13,27 +13,47 @@
 enum { D_SCALE = 6 };
 #define SILU_SLOPE 1.1 /* its greatest is 1.0998 */
 
-/* 1 - 2xy/(x^2+y^2) between codes and those of the exact values: of a right kernel what its errors
- * carry over a tie, a step of codes (a twelfth of a value) for an error e in one of 12 e values. */
-#define CALC_DIFF_E4M3 1e-4
+/* An element's bound is what the unit may lose at worst; together elements are off by this share of
+ * theirs at most, in the root of their mean square. */
+#define CODES_SHARE 0x1p-7
 /* So near a tie, in parts of the value, either code is right: values that are all one take one code
  * together. What V4 clamps has fp32's error; products may be off by what the other gates allow. */
 #define TIE_MARGIN       0x1p-9
 #define TIE_MARGIN_HELD  0x1p-12
 #define ACTIVATION_LIMIT 10.0
+#define ACTIVATION_MOST  100.0 /* of V4's: silu(10) * 10 and less */
+
+/* What V4's limits leave of a sum that may be off by *off. */
+static double within_limits(double sum, double *off, bool both_sides)
+{
+    const double size = both_sides ? fabs(sum) : sum, over = size - *off - ACTIVATION_LIMIT;
+
+    if (over >= 0) {
+        *off = 0;
+    }
+    return size <= ACTIVATION_LIMIT ? sum : copysign(ACTIVATION_LIMIT, sum);
+}
 
 /* Value and how far off it may be, of element i of the tile. */
 static double value_of(const verify_moe *g, int64_t i, double *slack)
 {
-    const double gate = g->tile[0][i], up = g->tile[2][i];
-    const double gate_off = g->d.unit * g->tile[1][i], up_off = g->d.unit * g->tile[3][i];
-    const double silu = fabs(gate / (1.0 + exp(-gate)));
+    const bool limited = g->p->activation == HONE_ACTIVATION_SILU_MUL_V4;
+    double gate = g->tile[0][i], up = g->tile[2][i];
+    double gate_off = g->d.unit * g->tile[1][i], up_off = g->d.unit * g->tile[3][i];
     double near = 0, far = 0;
     const double value = reference_gate(g->p->activation, gate, up, &near);
 
+    if (limited) {
+        gate = within_limits(gate, &gate_off, false);
+        up = within_limits(up, &up_off, true);
+    }
+    const double silu = fabs(gate / (1.0 + exp(-gate)));
     /* what fp32 loses on the way is most at the far end of both intervals */
     reference_gate(g->p->activation, fabs(gate) + gate_off, fabs(up) + up_off, &far);
     *slack = SILU_SLOPE * gate_off * (fabs(up) + up_off) + silu * up_off + near + far;
+    if (limited && isfinite(value)) {
+        *slack = fmin(*slack, fabs(value) + ACTIVATION_MOST);
+    }
     return value;
 }
 
@@ -103,17 +123,21 @@ static bool is_held(const verify_moe *g, int64_t i)
 
 /* The tensor as a whole is held to codes of the exact values, so that the format's own error, which
  * elements of one value share, is no part of it. Codes below the normal ones are left out: a step
- * there is as large as a value. */
-static void add_code(verify_moe *g, bool held, uint8_t got, double value, double scale)
+ * there is as large as a value. Where a value is off by e it goes a step s of codes in e of s
+ * cases, or e and a step at most: (e + s) e on average. */
+static void add_code(verify_moe *g, bool held, uint8_t got, double value, double slack,
+                     double scale)
 {
     const double size = fabs(value) / scale, margin = held ? TIE_MARGIN_HELD : TIE_MARGIN;
     const uint8_t code = numfmt_e4m3_encode((float)(size * (1.0 - margin)));
+    const verify_part of = held ? VERIFY_ONE_SIGN : VERIFY_CANCELS;
 
     if (isfinite(value) && size >= 0x1p-6 &&
         code == numfmt_e4m3_encode((float)(size * (1.0 + margin)))) {
-        verify_product_add(&g->d, held ? VERIFY_ONE_SIGN : VERIFY_CANCELS,
-                           (double)numfmt_e4m3_decode(got) * scale,
+        const double off = CODES_SHARE * slack, step = ldexp(scale, ilogb(size) - 3);
+        verify_product_add(&g->d, of, (double)numfmt_e4m3_decode(got) * scale,
                            copysign((double)numfmt_e4m3_decode(code) * scale, value));
+        g->d.allowed[of] += off * (off + step);
     }
 }
 
@@ -141,7 +165,7 @@ static void compare_group(verify_moe *g, int64_t i, const int64_t at[3], verify_
     }
     for (int32_t c = 0; c < g->p->out_group && out->passed; c++) {
         g->d.telling += values.value[c] != 0.0;
-        add_code(g, is_held(g, i + c), codes[c], values.value[c], (double)scale);
+        add_code(g, is_held(g, i + c), codes[c], values.value[c], values.bound[c], (double)scale);
         if (!verify_interval_code(codes[c], values.value[c], values.bound[c], scale)) {
             verify_fail(
                 out,
@@ -160,7 +184,6 @@ hone_status verify_moe_gated(verify_moe *g, const segments_run *run, const refer
     const int64_t step = quantised ? g->p->out_group : 1;
     reference_rect ups = *tile;
 
-    g->d.gate = quantised ? CALC_DIFF_E4M3 : g->d.gate;
     ups.column += g->columns;
     TRY(reference_moe_gemm(g->p, g->request->before, run, tile, g->request->threads, g->tile[0],
                            g->tile[1], error));

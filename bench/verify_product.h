@@ -25,6 +25,8 @@ typedef struct verify_product {
     verify_sums sums[VERIFY_PARTS];
     uint64_t len[VERIFY_PARTS];
     double squares[VERIFY_PARTS], fourths[VERIFY_PARTS]; /* powers of what is expected */
+    double worst[VERIFY_PARTS];                          /* the largest (x - y)^2 */
+    double allowed[VERIFY_PARTS]; /* of codes: what the sum of the others may be */
 } verify_product;
 
 /* `operand` is D's number. */

@@ -32,6 +32,7 @@ typedef enum naive_fault {
     NAIVE_FIRST_ROW,     /* an expert's first row is not written */
     NAIVE_NO_FILL,       /* the rest of a packed row's last word of scales is not written */
     NAIVE_SHORT,         /* sums before an activation lack 2^-7 of themselves */
+    NAIVE_UNIT,          /* no fault: grouped products are cut to 13 bits, as the unit does it */
 } naive_fault;
 
 /* Run the op of `problem` on `in`, whose outputs `out` (a copy by inputs_copy_outputs) receives.

@@ -62,9 +62,30 @@ static int64_t k_of(const hone_moe_gemm *p, const inputs *in, int64_t expert, in
     return own;
 }
 
-static double element(const hone_moe_gemm *p, const inputs *in, int64_t batch, int64_t m,
-                      int64_t expert, int64_t n)
+/* Products of a row of A and one of B, each cut to 13 bits below the largest. */
+static double cut_sum(const double *product, int len)
 {
+    double largest = 0.0, sum = 0.0;
+
+    for (int i = 0; i < len; i++) {
+        largest = fmax(largest, fabs(product[i]));
+        sum += product[i];
+    }
+    if (!(largest > 0.0) || !isfinite(sum)) {
+        return sum;
+    }
+    const double unit = ldexp(1.0, ilogb(largest) - 13);
+    sum = 0.0;
+    for (int i = 0; i < len; i++) {
+        sum += trunc(product[i] / unit);
+    }
+    return (double)(float)(sum * unit);
+}
+
+static double element(const hone_moe_gemm *p, const inputs *in, int64_t batch, int64_t m,
+                      int64_t expert, int64_t n, bool cut)
+{
+    enum { PART = 32 }; /* of K: scales are of as many or more */
     const bool by_k = p->group_layout == HONE_GROUPS_K;
     const hone_quant *qa = &p->recipe.a, *qb = &p->recipe.b;
     const int64_t size_a[2] = {p->m, up(p->k, qa->gran_k)};
@@ -76,17 +97,23 @@ static double element(const hone_moe_gemm *p, const inputs *in, int64_t batch, i
     const uint8_t *bs = in->image[3] + (by_k ? 0 : expert * b_matrix);
     int64_t first;
     const int64_t len = k_of(p, in, expert, &first);
-    double sum = 0.0;
+    double sum = 0.0, product[PART];
 
     for (int64_t k = 0; k < len; k++) {
         const double a = by_k ? naive_code(in->image[0] + p->m * first, qa->element, m, k, len)
                               : naive_code(in->image[0], qa->element, batch * p->m + m, k, len);
         const double b = by_k ? naive_code(in->image[2] + p->n * first, qb->element, n, k, len)
                               : naive_code(in->image[2], qb->element, expert * p->n + n, k, len);
-        sum += a * b *
-               naive_scale(as, qa->scale, p->a_scale_layout, size_a, m, (first + k) / qa->gran_k) *
-               naive_scale(bs, qb->scale, p->b_scale_layout, size_b, n / qb->gran_mn,
-                           (first + k) / qb->gran_k);
+        const double scale =
+            naive_scale(as, qa->scale, p->a_scale_layout, size_a, m, (first + k) / qa->gran_k) *
+            naive_scale(bs, qb->scale, p->b_scale_layout, size_b, n / qb->gran_mn,
+                        (first + k) / qb->gran_k);
+        product[k % PART] = a * b;
+        if (!cut) {
+            sum += a * b * scale;
+        } else if (k % PART == PART - 1 || k == len - 1) {
+            sum = (double)(float)(sum + scale * cut_sum(product, (int)(k % PART) + 1));
+        }
     }
     return sum;
 }
@@ -129,12 +156,14 @@ static void write_row(const hone_moe_gemm *p, const inputs *in, naive_fault faul
     uint8_t codes[128];
 
     for (int64_t n = t->column0; n < t->column1 && n < columns; n++) {
-        double d = element(p, in, batch, row, expert, n);
+        const bool cut = fault == NAIVE_UNIT;
+        double d = element(p, in, batch, row, expert, n, cut);
         if (p->accumulate) {
             d += (double)numfmt_decode((hone_dtype)p->out, in->image[5], (uint64_t)(first + n));
         }
         const float made =
-            plain ? (float)d : gated(p, fault, d, element(p, in, batch, row, expert, n + columns));
+            plain ? (float)d
+                  : gated(p, fault, d, element(p, in, batch, row, expert, n + columns, cut));
         if (p->out != HONE_DTYPE_E4M3) {
             numfmt_encode((hone_dtype)p->out, out->image[5], (uint64_t)(first + n),
                           fault == NAIVE_ZEROS ? 0.0f : made);
