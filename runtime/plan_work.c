@@ -66,16 +66,18 @@ static void estimate_main(const plan *p, const hone_problem *problem, perf_work 
 {
     const plan_estimate *e = &p->estimate;
     const bool silent = e->scaled_macs == 0 && e->warpgroup_macs == 0;
+    const bool product = problem->op == HONE_OP_FP8_GEMM || problem->op == HONE_OP_MOE_GEMM;
     double flop = 0, bytes = 0, macs = (double)e->macs, all_macs = 0;
 
     problem_work(problem, &flop, &bytes);
-    if ((problem->op == HONE_OP_FP8_GEMM || problem->op == HONE_OP_MOE_GEMM) && silent) {
+    if (product && silent) {
         macs = given_or(e->macs, flop / 2);
     }
     all_macs = macs + (double)e->scaled_macs + (double)e->warpgroup_macs;
     out->registers = (int32_t)given_or(e->registers, USUAL_REGISTERS);
     out->tensor_macs[GPU_MMA_FP8] = macs;
-    out->tensor_macs[GPU_MMA_MXFP8] = (double)e->scaled_macs;
+    /* Of scores both operands are e2m1. */
+    out->tensor_macs[product ? GPU_MMA_MXFP8 : GPU_MMA_FP4] = (double)e->scaled_macs;
     out->warpgroup_macs[GPU_MMA_FP8] = (double)e->warpgroup_macs;
     out->fp32_warp = (double)e->fp32;
     out->dram_bytes = bytes;

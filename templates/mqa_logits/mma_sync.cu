@@ -6,12 +6,13 @@
 // A warp keeps its keys in registers while the tokens pass (device/mqa.cuh). Only keys of a
 // token's own range are stored, and with `clean` -inf in the chunk's other columns. Domains and
 // launch: mma_sync.yaml.
-#include "device/mqa_nibbles.cuh"
+#include "device/mqa_scaled.cuh"
 #include "mqa_logits/ranges.cuh"
 
 struct Config {
     int heads, dims;
-    bool e2m1; // q and k; else e4m3
+    bool e2m1;   // q and k; else e4m3
+    bool scaled; // of e2m1: by block-scaled products
     bool compressed, clean;
     bool out_f32;
     int align;     // bytes that bases and rows of q and k are multiples of
@@ -31,7 +32,9 @@ template <Config C> struct Shape {
     static constexpr int kBytes = C.e2m1 ? C.dims / 2 : C.dims;
     // behind queries, weights and scales of queries
     static constexpr int kScales = kColumns * (kRow + 4);
-    static constexpr int kRing = kScales + (C.e2m1 ? kColumns * C.dims / 8 : 0);
+    static constexpr int kRing = kScales + (C.scaled ? kColumns * 4
+                                            : C.e2m1 ? kColumns * C.dims / 8
+                                                     : 0);
     static constexpr int kBounds = kRing + C.stages * kStage;
 
     static_assert(C.warp_keys == 16 || C.warp_keys == 32, "warp_keys: one or two of mma's rows");
@@ -41,7 +44,8 @@ template <Config C> struct Shape {
     using CopyQueries = TileCopy<kColumns, kRow, kThreads, C.align>;
 };
 
-template <Config C> using Held = HeldKeys<C.e2m1, C.dims, C.warp_keys / 16>;
+template <Config C>
+using Held = typename HeldOrScaled<C.scaled, C.e2m1, C.dims, C.warp_keys / 16>::Type;
 
 // A CTA's queries with their weights and scales, of which `rows` heads exist from `head` on.
 template <Config C>
@@ -53,7 +57,9 @@ __device__ __forceinline__ void load_queries(u8 *shared, const u8 *q, const u32 
     const typename S::CopyQueries copy = {q + head * S::kBytes, S::kBytes, rows, S::kBytes};
     copy.load(base, 0);
     copy_numbers<S::kThreads>(base + S::kColumns * S::kRow, weights + head, S::kColumns, rows);
-    if constexpr (C.e2m1) {
+    if constexpr (C.scaled) {
+        copy_numbers<S::kThreads>(base + S::kScales, q_scale + head, S::kColumns, rows);
+    } else if constexpr (C.e2m1) {
         expand_scales<C.dims, S::kThreads>(reinterpret_cast<float *>(shared + S::kScales),
                                            q_scale + head, S::kColumns, rows);
     }
@@ -70,13 +76,14 @@ __device__ __forceinline__ void score_tile(const u8 *shared, i32 stage, i32 firs
     const u32 base = shared_address(shared);
     const float *const weight = reinterpret_cast<const float *>(shared + S::kColumns * S::kRow);
     const float *const scales = reinterpret_cast<const float *>(shared + S::kScales);
+    const u32 *const words = reinterpret_cast<const u32 *>(shared + S::kScales);
     const Range *const own = reinterpret_cast<const Range *>(shared + S::kBounds);
     const i32 warp_first = i32(threadIdx.x) / 32 * C.warp_keys, mine = warp_first + own_key();
     const i32 key = first + mine;
     const void *const of_keys = shared + stage + C.keys * S::kRow;
     const bool stores = threadIdx.x % 4 < 2 * kHigh;
     Held<C> held;
-    float scale = kNibblesScale;
+    float scale = C.scaled ? 1.0f : kNibblesScale;
     if constexpr (C.e2m1) {
         held.load(base + stage + warp_first * S::kRow,
                   static_cast<const u32 *>(of_keys) + warp_first);
@@ -88,7 +95,9 @@ __device__ __forceinline__ void score_tile(const u8 *shared, i32 stage, i32 firs
     for (int t = 0; t < C.tokens; t++) {
         float sum[2 * kHigh];
         const u32 query = base + t * C.heads * S::kRow;
-        if constexpr (C.e2m1) {
+        if constexpr (C.scaled) {
+            score_scaled<C.heads>(sum, held, query, weight + t * C.heads, words + t * C.heads);
+        } else if constexpr (C.e2m1) {
             score_nibbles<C.heads, S::kColumns>(sum, held, query, weight + t * C.heads,
                                                 scales + t * C.heads);
         } else {

@@ -6,12 +6,13 @@
 // tokens pass together, so that a key is read once. Tiles of `keys` keys come by cp.async in a
 // ring of `stages`; pages that are none are not followed, and their keys' logits are -inf. Domains
 // and launch: mma_sync.yaml.
-#include "device/mqa_nibbles.cuh"
+#include "device/mqa_scaled.cuh"
 #include "mqa_logits_paged/schedule.cuh"
 
 struct Config {
     int heads, next_n;
-    bool e2m1; // q and keys; else e4m3
+    bool e2m1;   // q and keys; else e4m3
+    bool scaled; // of e2m1: by block-scaled products
     bool out_f32;
     int align;     // bytes that bases, rows of q and pages are multiples of
     int keys;      // of a tile
@@ -29,13 +30,15 @@ template <Config C> struct Shape {
     static constexpr int kStage = C.keys * (kRow + 4);
     // behind queries, weights and scales of queries
     static constexpr int kScales = kColumns * (kRow + 4);
-    static constexpr int kRing = kScales + (C.e2m1 ? kColumns * kDims / 8 : 0);
+    static constexpr int kRing = kScales + (C.scaled ? kColumns * 4
+                                            : C.e2m1 ? kColumns * kDims / 8
+                                                     : 0);
     static constexpr int kPages = kRing + C.stages * kStage; // of each stage's groups
 
     static_assert(C.warp_keys == 16 || C.warp_keys == 32, "warp_keys: one or two of mma's rows");
     static_assert(C.keys % 32 == 0 && C.split % C.keys == 0, "split: whole tiles");
     static_assert(C.stages >= 2 && kGroups <= kThreads, "stages: one is read while others come");
-    using Held = HeldKeys<C.e2m1, kDims, C.warp_keys / 16>;
+    using Held = typename HeldOrScaled<C.scaled, C.e2m1, kDims, C.warp_keys / 16>::Type;
     using CopyQueries = TileCopy<kColumns, kRow, kThreads, C.align>;
 };
 
@@ -94,6 +97,7 @@ __device__ __forceinline__ void score_request(u8 *shared, const Cache &cache, co
     const u32 base = shared_address(shared);
     const float *const weight = reinterpret_cast<const float *>(shared + S::kColumns * S::kRow);
     const float *const scales = reinterpret_cast<const float *>(shared + S::kScales);
+    const u32 *const words = reinterpret_cast<const u32 *>(shared + S::kScales);
     i32 *const pages = reinterpret_cast<i32 *>(shared + S::kPages);
     const i32 tiles = ceil_div(past - from, C.keys);
     const auto load = [&](i32 tile) {
@@ -117,7 +121,7 @@ __device__ __forceinline__ void score_request(u8 *shared, const Cache &cache, co
         const i32 key = from + tile * C.keys + mine;
         const void *const of_keys = shared + stage + C.keys * S::kRow;
         typename S::Held held;
-        float scale = kNibblesScale;
+        float scale = C.scaled ? 1.0f : kNibblesScale;
         if constexpr (C.e2m1) {
             held.load(base + stage + warp_first * S::kRow,
                       static_cast<const u32 *>(of_keys) + warp_first);
@@ -130,7 +134,9 @@ __device__ __forceinline__ void score_request(u8 *shared, const Cache &cache, co
         for (int t = 0; t < C.next_n; t++) {
             float sum[2 * kHigh];
             const u32 query = base + t * C.heads * S::kRow;
-            if constexpr (C.e2m1) {
+            if constexpr (C.scaled) {
+                score_scaled<C.heads>(sum, held, query, weight + t * C.heads, words + t * C.heads);
+            } else if constexpr (C.e2m1) {
                 score_nibbles<C.heads, S::kColumns>(sum, held, query, weight + t * C.heads,
                                                     scales + t * C.heads);
             } else {
@@ -170,7 +176,10 @@ __global__ void __launch_bounds__(Shape<C>::kThreads, C.residency)
             copy.load(base, 0);
             copy_numbers<S::kThreads>(base + S::kColumns * S::kRow, weights + row * C.heads,
                                       S::kColumns, S::kColumns);
-            if constexpr (C.e2m1) {
+            if constexpr (C.scaled) {
+                copy_numbers<S::kThreads>(base + S::kScales, q_scale + row * C.heads, S::kColumns,
+                                          S::kColumns);
+            } else if constexpr (C.e2m1) {
                 expand_scales<S::kDims, S::kThreads>(reinterpret_cast<float *>(shared + S::kScales),
                                                      q_scale + row * C.heads, S::kColumns,
                                                      S::kColumns);

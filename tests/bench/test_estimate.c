@@ -110,6 +110,8 @@ static const struct {
     {"emu:h200", MQA_PAGED(16, 32768, 1) "heads=32,record=index_68-split-pow2_tiny", PAGED_WGMMA,
      NULL},
     {"emu:h200", "mqa_logits:tokens=128,keys=4096,heads=32,element=e2m1", MQA_WGMMA, NULL},
+    {"emu:rtx5090", "mqa_logits:tokens=128,keys=4096,heads=64,element=e2m1",
+     "mqa_logits/sm120_block_scale", NULL},
     {"emu:h200", "mqa_logits:tokens=512,keys=4096,heads=32,out=bf16", MQA_WGMMA, NULL},
     {"emu:rtx4090", MQA_PAGED(32, 4096, 2) "heads=32,page_size=32," FP8_KEYS, PAGED, NULL},
     /* The best of rows: by a CTA each, by clusters, of pairs of bf16. */

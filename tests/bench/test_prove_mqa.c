@@ -8,6 +8,7 @@
 
 #define PREFILL "mqa_logits/mma_sync"
 #define DECODE  "mqa_logits_paged/mma_sync"
+#define SCALED  "sm120_block_scale"
 #define FP8     "record=index_132-split-raw_amax"
 #define FP4     "record=index_68-split-pow2_tiny"
 
@@ -51,6 +52,21 @@ static const struct {
      "tokens_cta=2 keys_tile=64 warp_keys=32 chunk=512 stages=2 residency=2"},
     {"emu:h20", "mqa_logits_paged:batch=16,width=16384,pages=2049,next_n=2,heads=64," FP8, DECODE,
      "keys_tile=64 warp_keys=32 split_keys=256 stages=4 residency=2"},
+    /* e2m1 by block-scaled products */
+    {"emu:rtx5090", "mqa_logits:tokens=21,keys=331,heads=64,element=e2m1,stride=340",
+     "mqa_logits/" SCALED, "tokens_cta=4 keys_tile=64 warp_keys=32 chunk=256 stages=2 residency=1"},
+    {"emu:rtx5090",
+     "mqa_logits:tokens=19,keys=270,width=200,heads=8,dims=64,element=e2m1,clean=1,out=bf16,span="
+     "compressed,align=4",
+     "mqa_logits/" SCALED,
+     "tokens_cta=8 keys_tile=128 warp_keys=16 chunk=256 stages=2 residency=1"},
+    {"emu:rtx5090",
+     "mqa_logits_paged:batch=7,width=530,pages=99,next_n=3,heads=32,page_size=32,page_stride=2180,"
+     "out=bf16," FP4,
+     "mqa_logits_paged/" SCALED, "keys_tile=128 warp_keys=32 split_keys=256 stages=2 residency=1"},
+    {"emu:rtx5090",
+     "mqa_logits_paged:batch=16,width=600,stride=604,pages=170,next_n=2,heads=16," FP4,
+     "mqa_logits_paged/" SCALED, "keys_tile=64 warp_keys=16 split_keys=256 stages=3 residency=1"},
 };
 
 START_TEST(pinned_configs_are_proved)
@@ -127,6 +143,17 @@ static const prove_mutant mutants[] = {
      "most = max(0, lengths[i64(request) * NextN])"},
     {"queries are overwritten while they are read", 7, "__syncthreads(); // before", "// before"},
     {"the second request of a share is left out", 7, "share.request++;", "share.request += 2;"},
+    {"scaled: the first step's scales", 14, "u16(2 * s)", "u16(0)"},
+    {"scaled: the other sixteen keys' scales", 14, "{keys.word, word, u16(i),",
+     "{keys.word, word, u16(i ^ 1),"},
+    {"scaled: the next eight heads' scales", 16, "u16(t), u16", "u16((t + 1) % kTiles), u16"},
+    {"scaled: the first 32 heads' scales", 14, "words[u32(head) + u32(own_key())",
+     "words[u32(own_key())"},
+    {"scaled: keys' scales by lane", 17, "words[u32(own_key()) % (16 * High)]",
+     "words[threadIdx.x % (16 * High)]"},
+    {"scaled: the first token's scales", 16, "weight + t * C.heads, words + t * C.heads",
+     "weight + t * C.heads, words"},
+    {"scaled: half of the dims", 15, "s < Dims / 64", "s < Dims / 128"},
 };
 
 START_TEST(a_mutant_is_refused)
