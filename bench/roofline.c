@@ -1,6 +1,14 @@
 /* roofline.c - rates of a time and its share of the roof. */
 #include "bench/roofline.h"
 
+/* Scores whose operands are both e2m1. */
+static bool of_nibbles(const hone_problem *problem)
+{
+    return problem->op == HONE_OP_MQA_LOGITS
+               ? problem->as.mqa_logits.element == HONE_DTYPE_E2M1
+               : problem->as.mqa_logits_paged.record.format == HONE_KV_INDEX_FP4_68;
+}
+
 /* FLOP/s of the fastest unit that can multiply the problem's operands as they are: one that takes
  * power-of-two scales itself may be faster than the plain one. */
 static double peak_of(const gpu *g, const hone_problem *problem)
@@ -16,9 +24,8 @@ static double peak_of(const gpu *g, const hone_problem *problem)
     }
     plain = perf_peak_flops(g, GPU_MMA_FP8);
     if (scores) {
-        return plain;
-    }
-    if (recipe->a.scale == HONE_DTYPE_UE8M0 && recipe->b.scale == HONE_DTYPE_UE8M0) {
+        scaled = of_nibbles(problem) ? perf_peak_flops(g, GPU_MMA_FP4) : 0.0;
+    } else if (recipe->a.scale == HONE_DTYPE_UE8M0 && recipe->b.scale == HONE_DTYPE_UE8M0) {
         scaled = perf_peak_flops(g, GPU_MMA_MXFP8);
     }
     return scaled > plain ? scaled : plain;
