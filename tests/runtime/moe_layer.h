@@ -3,6 +3,8 @@
 #ifndef HONE_TESTS_MOE_LAYER_H
 #define HONE_TESTS_MOE_LAYER_H
 
+#include "include/hone_problem.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -35,10 +37,22 @@ void route(const model *m, int routing, int64_t tokens, int32_t *ids, float *wei
 /* NaN where an expert is not used. The caller frees codes and scale. */
 weights weights_make(const model *m, int64_t n, int64_t k, const bool *used, uint64_t seed);
 
-/* y [tokens, hidden] in float64, with codes between the products or without; the caller frees it.
- */
+/* What lies between the products as the device made it: `first` is the product's problem, whose
+ * codes and scales those are, `place` [tokens * topk] says in which row an entry lies. */
+typedef struct middle {
+    hone_moe_gemm first;
+    int32_t *place;
+    uint8_t *codes, *scales;
+} middle;
+
+/* y [tokens, hidden] in float64; the caller frees it. `own` NULL: without codes. Else every code
+ * and scale of `own` is held to what float64 allows of it, all of them together to what a product
+ * may be off, and the second product is of them: a code that tips counts where it is made alone. */
 double *layer_reference(const model *m, const weights *w13, const weights *w2, const int32_t *ids,
-                        const float *weight, const uint16_t *x, int64_t tokens, bool quantised);
+                        const float *weight, const uint16_t *x, int64_t tokens, const middle *own);
+
+/* What a product of right kernels may be off, over its norm: 1 - 2xy/(x^2 + y^2) <= 5e-6. */
+#define PRODUCT_OFF 3.2e-3
 
 double relative_error(const float *got, const double *exact, int64_t len);
 
