@@ -9,5 +9,10 @@
  * none: the emulator traps what no allocation has. */
 void mqa_pages_hold(const char *spec, const char *text, const char *template, const char *pinned,
                     inputs_kind kind);
+/* The same of requests with one to five query tokens each, as varlen batches have them: a row each
+ * (next_n=1), the rows of a request with the same pages, each with one key more than the row before
+ * it. */
+void mqa_pages_hold_shared(const char *spec, const char *text, const char *template,
+                           const char *pinned, inputs_kind kind);
 
 #endif

@@ -176,6 +176,13 @@ START_TEST(page_0_need_not_be_readable)
 }
 END_TEST
 
+START_TEST(rows_of_a_request_share_its_pages)
+{
+    mqa_pages_hold_shared(rows[5].device, rows[5].problem, rows[5].template, rows[5].config,
+                          INPUTS_EXTREMES);
+}
+END_TEST
+
 int main(void)
 {
     TCase *tests = tcase_create("prove_mqa");
@@ -186,6 +193,7 @@ int main(void)
     tcase_add_loop_test(tests, pinned_configs_are_proved, 0, (int)ARRAY_LEN(rows));
     tcase_add_loop_test(tests, a_mutant_is_refused, 0, (int)ARRAY_LEN(mutants));
     tcase_add_loop_test(tests, page_0_need_not_be_readable, 1, 3);
+    tcase_add_test(tests, rows_of_a_request_share_its_pages);
     const int result = suite_run_here("bench/prove_mqa", tests); /* the compiler has threads */
     prove_fixture_stop();
     return result;

@@ -5,6 +5,7 @@
 #include "tests/support/suite.h"
 
 #include <check.h>
+#include <stdio.h>
 
 #define PREFILL "mqa_logits/sm90_wgmma"
 #define DECODE  "mqa_logits_paged/sm90_wgmma"
@@ -210,6 +211,19 @@ START_TEST(page_0_need_not_be_readable)
 }
 END_TEST
 
+START_TEST(rows_of_a_request_share_its_pages)
+{
+    static const char *const configs[] = {PAGED(3, 1, 2, 3, 2, 1), PAGED(2, 1, 1, 2, 2, 1)};
+    static const char *const records[] = {FP8, FP4};
+    char text[160];
+
+    snprintf(text, sizeof text, "mqa_logits_paged:batch=23,width=700,pages=260,heads=32,%s",
+             records[_i % 2]);
+    mqa_pages_hold_shared("emu:h20", text, DECODE, configs[_i % 2],
+                          _i < 2 ? INPUTS_EXTREMES : INPUTS_HOLES);
+}
+END_TEST
+
 int main(void)
 {
     TCase *tests = tcase_create("prove_mqa_wgmma");
@@ -220,6 +234,7 @@ int main(void)
     tcase_add_loop_test(tests, pinned_configs_are_proved, 0, (int)ARRAY_LEN(rows));
     tcase_add_loop_test(tests, a_mutant_is_refused, 0, (int)ARRAY_LEN(mutants));
     tcase_add_loop_test(tests, page_0_need_not_be_readable, 0, 4);
+    tcase_add_loop_test(tests, rows_of_a_request_share_its_pages, 0, 4);
     const int result =
         suite_run_here("bench/prove_mqa_wgmma", tests); /* the compiler has threads */
     prove_fixture_stop();
