@@ -28,7 +28,8 @@ enum {
     KEY_SECONDS,
     KEY_DEVICE_SECONDS,
     KEY_ENOUGH,
-    KEY_DRY_RUN
+    KEY_DRY_RUN,
+    KEY_EVERY_SIZE
 };
 
 typedef struct tune {
@@ -38,7 +39,7 @@ typedef struct tune {
     uint32_t deadline_ms;
     uint64_t memory_bytes;
     sweep_limits limits;
-    bool dry_run;
+    bool dry_run, every_size;
     const strategy *strategy;
     templates *templates;
     llm_problem *problems;
@@ -101,6 +102,9 @@ static hone_status parse_own(int key, char *text, void *context, hone_error *err
     case KEY_DRY_RUN:
         t->dry_run = true;
         break;
+    case KEY_EVERY_SIZE:
+        t->every_size = true;
+        break;
     case KEY_STRATEGY:
         t->strategy = strategy_find(text);
         if (t->strategy == NULL) {
@@ -148,6 +152,7 @@ static void add_summary(sweep_summary *to, const sweep_summary *from)
     to->ok += from->ok;
     to->rejected += from->rejected;
     to->pruned += from->pruned;
+    to->agreed += from->agreed;
     to->restarts += from->restarts;
     to->unfinished += from->unfinished;
     to->device_seconds += from->device_seconds;
@@ -182,6 +187,7 @@ static hone_status tune_kind(tune *t, const device *d, const char *const *specs,
         .deadline_ms = t->deadline_ms,
         .memory_bytes = t->memory_bytes,
         .limits = t->limits,
+        .every_size = t->every_size,
         .routing = &t->o.routing,
         .command = t->command,
         .progress = show_progress,
@@ -291,6 +297,12 @@ static void print_summary(const tune *t, FILE *to)
         (unsigned long long)s->winners, (unsigned long long)s->problems,
         (unsigned long long)s->tried, (unsigned long long)s->ok, (unsigned long long)s->rejected,
         (unsigned long long)s->pruned, (unsigned long long)s->generation, t->path);
+    if (s->agreed > 0) {
+        fprintf(to,
+                "%llu problems lie between two sizes that agree: their winner was tried, and "
+                "nothing searched (--every-size does)\n",
+                (unsigned long long)s->agreed);
+    }
     if (s->unfinished > 0) {
         fprintf(to, "%llu problems were cut short by a limit; the same command goes on from here\n",
                 (unsigned long long)s->unfinished);
@@ -380,6 +392,8 @@ int command_tune(int argc, char **argv)
         {"enough", KEY_ENOUGH, "PERCENT", 0,
          "of the roof: a problem's search ends with a candidate that reaches it (no end)", 0},
         {"dry-run", KEY_DRY_RUN, NULL, 0, "say what there is to do, and do nothing", 0},
+        {"every-size", KEY_EVERY_SIZE, NULL, 0,
+         "search for sizes too that lie between two whose winners are the same", 0},
         {"seed", KEY_SEED, "N", 0, "of random draws and test data (1)", 0},
         {"strategy", KEY_STRATEGY, "NAME", 0, "model, random or exhaustive (model)", 0},
         {0},

@@ -39,6 +39,10 @@ void problem_field_set(hone_problem *problem, const problem_field *field, int64_
 const char *problem_op_name(int32_t op);                /* NULL when unknown */
 int32_t problem_op_parse(const char *name, size_t len); /* 0 when unknown */
 
+/* What a family has in common: the problem without the size that lookups may round up, which is
+ * given apart, and without what is free. False for an op that has no such size. */
+bool problem_family(const hone_problem *problem, hone_problem *key, int64_t *size);
+
 /* A problem with every fixed default of its op set and the rest 0. Defaults that follow from other
  * fields stay 0 until problem_derive. An unknown op gives all zeros but `op`. */
 void problem_init(hone_problem *problem, int32_t op);

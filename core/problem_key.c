@@ -124,3 +124,22 @@ bool problem_from_key_like(const uint8_t *key, size_t len, const hone_problem *l
     memcpy(&out->as, fields_at, sizes);
     return true;
 }
+
+bool problem_family(const hone_problem *problem, hone_problem *key, int64_t *size)
+{
+    size_t count = 0;
+    const problem_field *fields = problem_fields(problem->op, &count);
+    bool rounds = false;
+
+    *key = *problem;
+    for (size_t i = 0; i < count; i++) {
+        if (fields[i].bucket) {
+            *size = problem_field_get(problem, &fields[i]);
+            rounds = true;
+        }
+        if (fields[i].bucket || fields[i].free) {
+            problem_field_set(key, &fields[i], 0);
+        }
+    }
+    return rounds;
+}

@@ -25,33 +25,12 @@ void table_problem(const table *t, const table_entry *entry, hone_problem *out)
     *out = problem;
 }
 
-/* What a family has in common: the problem without the size that lookups may round up, which is
- * given apart, and without what is free. False for an op that has no such size. */
-static bool family_key(const hone_problem *problem, hone_problem *key, int64_t *size)
-{
-    size_t count = 0;
-    const problem_field *fields = problem_fields(problem->op, &count);
-    bool rounds = false;
-
-    *key = *problem;
-    for (size_t i = 0; i < count; i++) {
-        if (fields[i].bucket) {
-            *size = problem_field_get(problem, &fields[i]);
-            rounds = true;
-        }
-        if (fields[i].bucket || fields[i].free) {
-            problem_field_set(key, &fields[i], 0);
-        }
-    }
-    return rounds;
-}
-
 /* Which family a problem is of, and its size in it. */
 static bool family_of(const hone_problem *problem, uint64_t *hash, int64_t *size)
 {
     hone_problem key;
 
-    if (!family_key(problem, &key, size)) {
+    if (!problem_family(problem, &key, size)) {
         return false;
     }
     *hash = table_hash(key.op, &key.as, table_key_len(key.op));
@@ -240,8 +219,8 @@ static bool same_family(const table *t, const table_member *m, const hone_proble
     int64_t size = 0;
 
     table_problem(t, &t->entries[m->entry], &member);
-    return member.op == problem->op && family_key(&member, &other, &size) &&
-           family_key(problem, &key, &size) &&
+    return member.op == problem->op && problem_family(&member, &other, &size) &&
+           problem_family(problem, &key, &size) &&
            memcmp(&other.as, &key.as, table_key_len(key.op)) == 0;
 }
 

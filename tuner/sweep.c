@@ -117,6 +117,19 @@ static hone_status submit(sweep *s, sweep_task *task, hone_error *error)
     return status;
 }
 
+/* Whether a problem can be laid out: those of a phase wait for the winners of the one before. */
+static bool is_next_ready(sweep *s)
+{
+    const bool idle = s->waiting.len + s->compiling.len + s->proving.len == 0;
+
+    if (s->next_group == s->o->problems_len) {
+        return false;
+    }
+    const uint32_t phase = s->places[s->order[s->next_group]].phase;
+    s->phase = idle ? phase : s->phase;
+    return s->o->every_size || phase <= s->phase;
+}
+
 /* Lay out and submit until the compilers have `ahead` tasks. */
 static hone_status feed(sweep *s, size_t ahead, hone_error *error)
 {
@@ -125,9 +138,10 @@ static hone_status feed(sweep *s, size_t ahead, hone_error *error)
     while (!s->cancelled && !sweep_is_spent(s) && s->compiling.len < ahead) {
         if (s->waiting.len > 0) {
             TRY(submit(s, sweep_pop(&s->waiting), error));
-        } else if (s->next_group < s->o->problems_len) {
-            sweep_tell(s, s->next_group, "ranking configs");
-            TRY(sweep_lay_out(s, s->next_group++, error));
+        } else if (is_next_ready(s)) {
+            const size_t group = s->order[s->next_group++];
+            sweep_tell(s, group, "ranking configs");
+            TRY(sweep_lay_out(s, group, error));
         } else {
             break;
         }
@@ -187,6 +201,7 @@ static hone_status run(sweep *s, hone_error *error)
     long cores = sysconf(_SC_NPROCESSORS_ONLN);
     size_t jobs = s->o->jobs > 0 ? (size_t)s->o->jobs : cores > 0 ? (size_t)cores : 1;
 
+    TRY(families_order(s->o->problems, s->o->problems_len, s->places, s->order, error));
     TRY(sweep_recall(s, error));
     for (;;) {
         /* Twice as many as workers, so that none waits while a candidate is proved. */
@@ -236,6 +251,8 @@ static void close_all(sweep *s)
     }
     candidate_set_free(&s->known);
     free(s->groups);
+    free(s->places);
+    free(s->order);
     free(s->result);
 }
 
@@ -247,8 +264,10 @@ hone_status sweep_run(const sweep_options *options, sweep_summary *out, hone_err
                .begun_ns = moment_ns(CLOCK_MONOTONIC)};
 
     s.groups = calloc(options->problems_len + 1, sizeof *s.groups);
+    s.places = calloc(options->problems_len + 1, sizeof *s.places);
+    s.order = calloc(options->problems_len + 1, sizeof *s.order);
     s.result = calloc(1, sizeof *s.result);
-    if (s.groups == NULL || s.result == NULL) {
+    if (s.groups == NULL || s.places == NULL || s.order == NULL || s.result == NULL) {
         status =
             status_set(error, HONE_NO_MEMORY, "sweep", 0, "%zu problems", options->problems_len);
         goto done;

@@ -47,7 +47,8 @@ typedef struct sweep_options {
     void *engine_context;  /* of engine_options */
     uint64_t budget;       /* candidates of a problem; 0: no limit */
     uint64_t seed;
-    int jobs; /* of engine_options, as the next three */
+    bool every_size; /* search for sizes too that lie between two that agree (families.h) */
+    int jobs;        /* of engine_options, as the next three */
     uint32_t deadline_ms;
     uint64_t memory_bytes;
     sweep_limits limits;
@@ -62,10 +63,11 @@ typedef struct sweep_summary {
     uint64_t problems, winners; /* winners: problems that have one now, or that launch nothing */
     uint64_t settled;           /* problems that had nothing left to do */
     uint64_t tried, ok, rejected, pruned; /* candidates of this run */
-    uint64_t unfinished;                  /* problems that a limit cut short */
-    double device_seconds;                /* as in sweep_limits */
-    uint64_t restarts;                    /* device workers that were replaced */
-    uint64_t generation;                  /* 0: none was packed */
+    uint64_t agreed;       /* problems that searched for nothing: the sizes around them agree */
+    uint64_t unfinished;   /* problems that a limit cut short */
+    double device_seconds; /* as in sweep_limits */
+    uint64_t restarts;     /* device workers that were replaced */
+    uint64_t generation;   /* 0: none was packed */
 } sweep_summary;
 
 /* A problem whose time hangs on the routing is compared under it alone: what was measured under

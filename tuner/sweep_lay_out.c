@@ -299,10 +299,13 @@ done:
     return status;
 }
 
-hone_status sweep_lay_out(sweep *s, size_t index, hone_error *error)
+/* What is tried of a problem beside its default, which counts: what the strategy proposes, or what
+ * the sizes around it agree on. Caller frees *list. */
+static hone_status choose_candidates(sweep *s, size_t index, candidate **list, size_t *len,
+                                     hone_error *error)
 {
     hone_status status = HONE_OK;
-    sweep_group *group = &s->groups[index];
+    const sweep_group *group = &s->groups[index];
     /* Each problem draws its own candidates, the same ones in every run. */
     const strategy_problem p = {.templates = s->o->templates,
                                 .problem = group->problem,
@@ -310,6 +313,30 @@ hone_status sweep_lay_out(sweep *s, size_t index, hone_error *error)
                                 .budget = s->o->budget,
                                 .seed = s->o->seed + (uint64_t)index,
                                 .known = &s->known};
+    candidate between;
+    bool agreed = false;
+
+    TRY(sweep_agreed(s, index, &between, &agreed, error));
+    if (!agreed) {
+        return strategy_collect(s->o->strategy, &p, list, len, error);
+    }
+    *list = calloc(2, sizeof **list);
+    if (*list == NULL) {
+        return status_set(error, HONE_NO_MEMORY, "sweep", 0, "two candidates");
+    }
+    if (group->defaults_len > 0) {
+        (*list)[(*len)++] = (candidate){group->defaults[0].m, group->defaults[0].config};
+    }
+    (*list)[(*len)++] = between;
+    s->summary.agreed++;
+done:
+    return status;
+}
+
+hone_status sweep_lay_out(sweep *s, size_t index, hone_error *error)
+{
+    hone_status status = HONE_OK;
+    sweep_group *group = &s->groups[index];
     candidate *list = NULL;
     size_t len = 0;
     uint64_t expected = group->finished < s->o->budget ? s->o->budget - group->finished : 0;
@@ -324,7 +351,7 @@ hone_status sweep_lay_out(sweep *s, size_t index, hone_error *error)
     }
     TRY(default_rank(s->o->templates, group->problem, &s->o->device->gpu, 0, group->defaults,
                      DEFAULT_TRIES, &group->defaults_len, NULL, error));
-    TRY(strategy_collect(s->o->strategy, &p, &list, &len, error));
+    TRY(choose_candidates(s, index, &list, &len, error));
     TRY(make_tasks(s, index, list, len, error));
     s->total = s->total - expected + group->open;
     if (group->open > 0) {

@@ -4,6 +4,7 @@
 
 #include "runtime/default.h"
 #include "tuner/candidate_set.h"
+#include "tuner/families.h"
 #include "tuner/sweep.h"
 
 #define SWEEP_CONFIG_BYTES 512
@@ -55,7 +56,10 @@ typedef struct sweep {
     sweep_summary summary;
     int64_t id, device; /* in the store; id 0: not begun */
     sweep_group *groups;
-    size_t next_group;     /* first that is not laid out */
+    family_place *places;  /* of the groups */
+    size_t *order;         /* in which groups are laid out */
+    size_t next_group;     /* in `order`: first that is not laid out */
+    uint32_t phase;        /* of the groups that are under way */
     sweep_queue waiting;   /* to be compiled */
     sweep_queue compiling; /* submitted, in order */
     sweep_queue proving;   /* on a lane, in the order in which they were begun */
@@ -77,6 +81,9 @@ void sweep_queue_free(sweep *s, sweep_queue *queue);
 hone_status sweep_recall(sweep *s, hone_error *error);
 /* Make the tasks of a problem. A problem with nothing to do is ended. */
 hone_status sweep_lay_out(sweep *s, size_t group, hone_error *error);
+
+/* Whether the sizes on both sides of a problem have the same winner, and that is legal for it. */
+hone_status sweep_agreed(sweep *s, size_t group, candidate *out, bool *agreed, hone_error *error);
 
 /* Make the task of the next of a problem's defaults and queue it, unless one of those tried is
  * right. *made = false when none is left to do. */

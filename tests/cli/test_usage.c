@@ -23,7 +23,7 @@ static const struct {
     {"verify", PROBLEMS " --budget --seed --template --config"},
     {"bench", PROBLEMS " --seed --template --config --store --routing"},
     {"tune", PROBLEMS " --budget --seed --jobs --strategy --store --routing --deadline --memory "
-                      "--seconds --device-seconds --enough --dry-run"},
+                      "--seconds --device-seconds --enough --dry-run --every-size"},
     {"emu",
      "--kernel --grid --block --cluster --shared --arg --buffer --include --dump --out "
      "--sample --seed --threads --schedules --arithmetic --checks --timing --rows --device --json"},

@@ -100,7 +100,7 @@ static hone_status fake_finish(void *state, size_t lane, engine_result *out, hon
                               .registers = answer->registers,
                               .spill_bytes = answer->spill_bytes,
                               .timer = STORE_TIMER_MODELLED,
-                              .time_ns = FAKE_NS * (1000 + hash % 1000),
+                              .time_ns = FAKE_NS * (fake_now.level ? 1000 : 1000 + hash % 1000),
                               .cache_mode = "modelled",
                               .tokens = routing_condition(fake_now.routing, trial->problem)};
     if (routing_matters(trial->problem)) { /* another order of the candidates under each */
@@ -177,6 +177,7 @@ hone_status fake_sweep(const char *path, int32_t arch, const char *const *list, 
                                    .seed = fake_now.seed != 0 ? fake_now.seed : 3,
                                    .jobs = fake_now.jobs > 0 ? fake_now.jobs : 2,
                                    .limits = fake_now.limits,
+                                   .every_size = fake_now.every_size,
                                    .routing = fake_now.routing,
                                    .command = "test",
                                    .progress = stop_after,

@@ -447,6 +447,37 @@ START_TEST(one_worker_or_many_give_the_same_rows)
 }
 END_TEST
 
+/* Where all take as long, the default wins: the ends agree, and what lies between tries their
+ * winner and its own default, and no more. */
+START_TEST(a_size_between_two_that_agree_searches_for_nothing)
+{
+    static const char *const sizes[] = {"act_quant:m=4050,k=4096", "act_quant:m=4000,k=4096",
+                                        "act_quant:m=4096,k=4096"};
+    hone_error error = {0};
+    sweep_summary summary = {0}, again = {0};
+    size_t winners = 0;
+    char path[1024];
+
+    fake_now.level = true;
+    fake_now.every_size = _i == 1;
+    store_file(path, _i == 1 ? "every-size" : "agreed");
+    ck_assert_int_eq(fake_sweep(path, 90, sizes, ARRAY_LEN(sizes), NULL, &summary), HONE_OK);
+    ck_assert_uint_eq(summary.winners, ARRAY_LEN(sizes));
+    ck_assert_uint_eq(summary.agreed, _i == 1 ? 0 : 1);
+    const uint64_t all = summary.tried + summary.pruned;
+    ck_assert_uint_le(all, (_i == 1 ? 3 : 2) * (BUDGET + DEFAULT_TRIES - 1) + DEFAULT_TRIES + 1);
+    ck_assert_uint_ge(all, (_i == 1 ? 3 : 2) * BUDGET + 1);
+    store *s = NULL;
+    ck_assert_int_eq(store_open(path, STORE_READ, &s, &error), HONE_OK);
+    ck_assert_int_eq(store_winners(s, NULL, add_winner, &winners, &error), HONE_OK);
+    ck_assert_int_eq(store_close(s, &error), HONE_OK);
+    ck_assert_uint_eq(winners, ARRAY_LEN(sizes));
+    ck_assert_int_eq(fake_sweep(path, 90, sizes, ARRAY_LEN(sizes), NULL, &again), HONE_OK);
+    ck_assert_uint_eq(again.tried + again.pruned, 0);
+    ck_assert_uint_eq(again.settled, ARRAY_LEN(sizes));
+}
+END_TEST
+
 static void reset(void)
 {
     memset(&fake_now, 0, sizeof fake_now);
@@ -470,6 +501,7 @@ int main(void)
     tcase_add_test(tests, a_limit_of_wall_time_that_is_over_tries_nothing_more);
     tcase_add_test(tests, a_search_ends_at_the_roof);
     tcase_add_test(tests, one_worker_or_many_give_the_same_rows);
+    tcase_add_loop_test(tests, a_size_between_two_that_agree_searches_for_nothing, 0, 2);
     tcase_add_test(tests, a_problem_that_nothing_serves_ends_without_a_winner);
     const int result = suite_run("tuner/sweep", tests);
     folder_remove(folder);

@@ -1,4 +1,5 @@
 hone_test(tuner winner LINK hone_tuner)
+hone_test(tuner families LINK hone_tuner)
 hone_test(tuner strategy LINK hone_tuner)
 hone_test(tuner sweep LINK hone_tuner SOURCES tuner/fake_engine.c)
 hone_test(tuner sweep_routed LINK hone_tuner SOURCES tuner/fake_engine.c)
