@@ -35,7 +35,8 @@ static hone_status make_folder(char *folder, size_t capacity, hone_error *error)
     if ((size_t)snprintf(folder, capacity,
                          "%s/hone-"
                          "XX"
-                         "XXXX",
+                         "XX"
+                         "XX",
                          temporary) >= capacity) {
         return status_set(error, HONE_LIMIT, "TMPDIR", 0, "a path over %zu bytes", capacity - 1);
     }

@@ -260,12 +260,24 @@ static hone_status start_threads(jit *j, hone_error *error)
     return HONE_OK;
 }
 
+/* Memory of the machine that a compiler is counted with: templates take up to half of it. */
+#define JIT_WORKER_BYTES (1ull << 30)
+
+/* One for each core, but no more than the machine's memory has room for. */
+static int default_workers(void)
+{
+    const long cores = sysconf(_SC_NPROCESSORS_ONLN), pages = sysconf(_SC_PHYS_PAGES);
+    const uint64_t bytes = pages > 0 ? (uint64_t)pages * (uint64_t)sysconf(_SC_PAGE_SIZE) : 0;
+    const uint64_t room = bytes / JIT_WORKER_BYTES, wanted = cores > 0 ? (uint64_t)cores : 1;
+
+    return (int)(room == 0 ? 1 : wanted < room ? wanted : room);
+}
+
 static void fill_options(const jit_options *given, jit_options *out)
 {
     jit_options o = given != NULL ? *given : (jit_options){.workers = 0};
-    long cores = sysconf(_SC_NPROCESSORS_ONLN);
 
-    o.workers = o.workers > 0 ? o.workers : (int)(cores > 0 ? cores : 1);
+    o.workers = o.workers > 0 ? o.workers : default_workers();
     o.workers = o.workers < JIT_MAX_WORKERS ? o.workers : JIT_MAX_WORKERS;
     o.deadline_ms = o.deadline_ms > 0 ? o.deadline_ms : JIT_DEADLINE_MS;
     o.cpu_seconds = o.cpu_seconds > 0 ? o.cpu_seconds : JIT_CPU_SECONDS;

@@ -19,7 +19,7 @@
 typedef struct jit jit;
 
 typedef struct jit_options {
-    int workers;           /* processes; 0: one for each core */
+    int workers; /* processes; 0: one for each core, where there is a GiB of memory for each */
     uint32_t deadline_ms;  /* wall time of one compile; 0: 60 s */
     uint32_t cpu_seconds;  /* processor time of one compile; 0: 60 s */
     uint64_t memory_bytes; /* address space of a worker; 0: 4 GiB */

@@ -320,78 +320,6 @@ START_TEST(a_problem_that_nothing_serves_ends_without_a_winner)
 }
 END_TEST
 
-/* Three seconds of the device are three proofs; what they proved wins, and the next sweep goes on.
- */
-START_TEST(a_limit_of_device_time_ends_a_sweep_that_goes_on_later)
-{
-    char path[1024], whole[1024];
-    sweep_summary summary = {0};
-    size_t winners = 0, rows = 0;
-
-    store_file(whole, "unlimited");
-    sweep_once(whole, 90, NULL, &summary);
-    const uint64_t all = summary.tried + summary.pruned;
-    store_file(path, "limited");
-    fake_now.limits.device_seconds = 3;
-    for (int run = 0; run < 50 && (run == 0 || summary.unfinished > 0); run++) {
-        ck_assert_int_eq(sweep_once(path, 90, NULL, &summary), HONE_OK);
-        ck_assert_double_le(summary.device_seconds, 3);
-        ck_assert(run > 0 || (summary.unfinished > 0 && summary.winners == 1));
-        dump d = dump_store(path, &winners);
-        ck_assert(d.rows > rows || summary.unfinished == 0);
-        rows = d.rows;
-        free(d.text);
-    }
-    ck_assert_uint_eq(summary.unfinished, 0);
-    ck_assert_uint_eq(winners, PROBLEMS);
-    ck_assert_uint_eq(rows, all);
-}
-END_TEST
-
-START_TEST(a_limit_of_wall_time_that_is_over_tries_nothing_more)
-{
-    char path[1024];
-    sweep_summary summary = {0};
-
-    store_file(path, "late");
-    fake_now.limits.seconds = 1e-9;
-    ck_assert_int_eq(sweep_once(path, 90, NULL, &summary), HONE_OK);
-    ck_assert_uint_eq(summary.tried, 0);
-    ck_assert_uint_eq(summary.unfinished, PROBLEMS);
-    ck_assert_uint_eq(summary.winners, 0);
-}
-END_TEST
-
-static int count_at_roof(void *context, const store_row *row)
-{
-    *(size_t *)context += row->result.outcome == STORE_PRUNED &&
-                          strcmp(row->result.reason, "the best is at the roof already") == 0;
-    return 0;
-}
-
-/* The first that is right is fast enough: the others are counted, not proved. */
-START_TEST(a_search_ends_at_the_roof)
-{
-    char path[1024];
-    sweep_summary summary = {0};
-    hone_error error = {0};
-    store *s = NULL;
-    size_t spared = 0;
-
-    store_file(path, "roof");
-    fake_now.roof_ns = 1e9;
-    fake_now.limits.roof_percent = 97;
-    ck_assert_int_eq(sweep_once(path, 90, NULL, &summary), HONE_OK);
-    ck_assert_uint_eq(summary.winners, PROBLEMS);
-    ck_assert_int_eq(store_open(path, STORE_READ, &s, &error), HONE_OK);
-    ck_assert_int_eq(store_candidates(s, NULL, count_at_roof, &spared, &error), HONE_OK);
-    ck_assert_int_eq(store_close(s, &error), HONE_OK);
-    ck_assert_uint_ge(spared, PROBLEMS);
-    ck_assert_uint_eq(summary.pruned, spared);
-    ck_assert_uint_lt(summary.ok, 2 * PROBLEMS);
-}
-END_TEST
-
 static int compare_lines(const void *a, const void *b)
 {
     return strcmp(*(char *const *)a, *(char *const *)b);
@@ -447,37 +375,6 @@ START_TEST(one_worker_or_many_give_the_same_rows)
 }
 END_TEST
 
-/* Where all take as long, the default wins: the ends agree, and what lies between tries their
- * winner and its own default, and no more. */
-START_TEST(a_size_between_two_that_agree_searches_for_nothing)
-{
-    static const char *const sizes[] = {"act_quant:m=4050,k=4096", "act_quant:m=4000,k=4096",
-                                        "act_quant:m=4096,k=4096"};
-    hone_error error = {0};
-    sweep_summary summary = {0}, again = {0};
-    size_t winners = 0;
-    char path[1024];
-
-    fake_now.level = true;
-    fake_now.every_size = _i == 1;
-    store_file(path, _i == 1 ? "every-size" : "agreed");
-    ck_assert_int_eq(fake_sweep(path, 90, sizes, ARRAY_LEN(sizes), NULL, &summary), HONE_OK);
-    ck_assert_uint_eq(summary.winners, ARRAY_LEN(sizes));
-    ck_assert_uint_eq(summary.agreed, _i == 1 ? 0 : 1);
-    const uint64_t all = summary.tried + summary.pruned;
-    ck_assert_uint_le(all, (_i == 1 ? 3 : 2) * (BUDGET + DEFAULT_TRIES - 1) + DEFAULT_TRIES + 1);
-    ck_assert_uint_ge(all, (_i == 1 ? 3 : 2) * BUDGET + 1);
-    store *s = NULL;
-    ck_assert_int_eq(store_open(path, STORE_READ, &s, &error), HONE_OK);
-    ck_assert_int_eq(store_winners(s, NULL, add_winner, &winners, &error), HONE_OK);
-    ck_assert_int_eq(store_close(s, &error), HONE_OK);
-    ck_assert_uint_eq(winners, ARRAY_LEN(sizes));
-    ck_assert_int_eq(fake_sweep(path, 90, sizes, ARRAY_LEN(sizes), NULL, &again), HONE_OK);
-    ck_assert_uint_eq(again.tried + again.pruned, 0);
-    ck_assert_uint_eq(again.settled, ARRAY_LEN(sizes));
-}
-END_TEST
-
 static void reset(void)
 {
     memset(&fake_now, 0, sizeof fake_now);
@@ -497,11 +394,7 @@ int main(void)
     tcase_add_test(tests, kill_nine_at_any_time_loses_nothing_that_was_told);
     tcase_add_test(tests, what_has_a_flaw_is_tried_when_all_have);
     tcase_add_loop_test(tests, the_default_is_timed_and_no_winner_is_slower, 0, 2);
-    tcase_add_test(tests, a_limit_of_device_time_ends_a_sweep_that_goes_on_later);
-    tcase_add_test(tests, a_limit_of_wall_time_that_is_over_tries_nothing_more);
-    tcase_add_test(tests, a_search_ends_at_the_roof);
     tcase_add_test(tests, one_worker_or_many_give_the_same_rows);
-    tcase_add_loop_test(tests, a_size_between_two_that_agree_searches_for_nothing, 0, 2);
     tcase_add_test(tests, a_problem_that_nothing_serves_ends_without_a_winner);
     const int result = suite_run("tuner/sweep", tests);
     folder_remove(folder);

@@ -2,6 +2,7 @@ hone_test(tuner winner LINK hone_tuner)
 hone_test(tuner families LINK hone_tuner)
 hone_test(tuner strategy LINK hone_tuner)
 hone_test(tuner sweep LINK hone_tuner SOURCES tuner/fake_engine.c)
+hone_test(tuner sweep_limits LINK hone_tuner SOURCES tuner/fake_engine.c)
 hone_test(tuner sweep_routed LINK hone_tuner SOURCES tuner/fake_engine.c)
 
 # The same suite with many more kills, at any time.
