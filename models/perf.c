@@ -383,6 +383,11 @@ double perf_peak_flops(const gpu *g, gpu_mma kind)
                : 0;
 }
 
+double perf_launch_ns(const gpu *g)
+{
+    return g->launch_ns + FILL_LATENCIES * g->dram_latency_ns;
+}
+
 const char *perf_bound_name(perf_bound bound)
 {
     static const char *const names[PERF_BOUNDS] = {"tensor", "fp32", "issue", "shared",

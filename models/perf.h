@@ -70,6 +70,10 @@ int perf_occupancy(const gpu *g, const perf_work *work);
 /* Peak FLOP/s of one kind of mma by its widest instruction: the roof of reports. 0 when lacking. */
 double perf_peak_flops(const gpu *g, gpu_mma kind);
 
+/* Nanoseconds that any launch takes beside its work, and no bound counts: the launch itself, and
+ * until a pipeline's first bytes are there. Thread-safe. */
+double perf_launch_ns(const gpu *g);
+
 const char *perf_bound_name(perf_bound bound); /* "tensor"; static; "?" when unknown */
 
 #endif

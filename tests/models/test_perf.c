@@ -368,6 +368,8 @@ START_TEST(the_roof_is_the_data_sheet)
     ck_assert_double_eq_tol(perf_peak_flops(&g, GPU_MMA_BF16), 148e12, 1e6);
     ck_assert_double_eq(perf_peak_flops(&g, GPU_MMA_FP4), 0);
     ck_assert_double_eq(perf_peak_flops(&g, GPU_MMA_KINDS), 0);
+    /* the launch, and one and a half latencies of DRAM */
+    ck_assert_double_eq_tol(perf_launch_ns(&g), g.launch_ns + 1.5 * g.dram_latency_ns, 1e-9);
     for (int i = 0; i < PERF_BOUNDS; i++) {
         ck_assert_str_ne(perf_bound_name((perf_bound)i), "?");
     }

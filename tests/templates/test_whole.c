@@ -1,11 +1,11 @@
-/* test_whole.c - whole spaces of the fp8 products, compiled: every legal config of a problem is
- * taken by NVRTC and fits its device, and one that ptxas has nothing against is clean in its
- * machine code. A space is some ten thousand kernels, hours of NVRTC, so it is cut into shards:
- * HONE_SHARD=i/n compiles the i-th of n (by a hash, so that a shard is a sample of the whole), and
- * HONE_SHARD_ROW=r keeps to one problem. HONE_PAIRS=1 compiles instead some hundred configs a
- * problem in which each pair of values stands that any legal config has. Configs that differ in
- * launch or raster alone are the same code but for a constant, and count as one. What ptxas said of
- * each is printed. */
+/* test_whole.c - whole spaces of the fp8 products, dense and by experts, compiled: every legal
+ * config of a problem is taken by NVRTC and fits its device, and one that ptxas has nothing against
+ * is clean in its machine code. A space is some ten thousand kernels, hours of NVRTC, so it is cut
+ * into shards: HONE_SHARD=i/n compiles the i-th of n (by a hash, so that a shard is a sample of the
+ * whole), and HONE_SHARD_ROW=r keeps to one problem. HONE_PAIRS=1 compiles instead some hundred
+ * configs a problem in which each pair of values stands that any legal config has. Configs that
+ * differ in launch or raster alone are the same code but for a constant, and count as one. What
+ * ptxas said of each is printed. */
 #include "tests/templates/kernels.h"
 
 #include "bench/sass.h"
@@ -20,6 +20,9 @@
 #define MMA_SYNC "fp8_gemm/mma_sync"
 #define SCALED   "fp8_gemm/sm120_block_scale"
 #define FP4      "fp8_gemm/sm90_wgmma_fp4"
+#define EXPERTS  "moe_gemm/sm90_wgmma"
+#define ROWS     "moe_gemm:n=4096,k=7168,experts=32,tokens=128,topk=8,group_layout="
+#define CODES    ",activation=silu_mul_v4,out=e4m3,out_group="
 #define SHAPE    "fp8_gemm:m=4096,n=7168,k=7168,recipe="
 static const struct {
     const char *template, *gpu, *problem;
@@ -41,6 +44,17 @@ static const struct {
     {SCALED, "rtx5090", SHAPE "ue8m0-1x32-e2m1/1x32,out=f32,accumulate=1"},
     {FP4, "h20", SHAPE "f32-1x128-e2m1/ue8m0/1x32"},
     {FP4, "h20", SHAPE "ue8m0-1x32-e2m1/1x32,out=f32"},
+    {EXPERTS "_fp4", "h20", ROWS "masked,recipe=f32-1x128-e2m1/ue8m0/1x32"},
+    {EXPERTS "_fp4", "h20", ROWS "psum,recipe=ue8m0-1x32-e2m1/1x32"},
+    {EXPERTS "_fp4_gated", "h20", ROWS "masked,recipe=f32-1x128-e2m1/ue8m0/1x32" CODES "128"},
+    {EXPERTS "_fp4_gated", "h20", ROWS "contiguous,recipe=ue8m0-1x32-e2m1/1x32" CODES "32"},
+    {EXPERTS, "h20", ROWS "masked,recipe=f32-1x128-128x128"},
+    {EXPERTS, "h20", ROWS "contiguous,recipe=ue8m0-1x32-32x32,out=f32"},
+    {EXPERTS "_gated", "h20", ROWS "masked,recipe=f32-1x128-128x128" CODES "128"},
+    {EXPERTS "_gated", "h20", ROWS "psum,recipe=ue8m0-1x32-32x32" CODES "32"},
+    {EXPERTS "_k", "h20",
+     "moe_gemm:m=4096,n=2048,k=40960,experts=32,tokens=4096,topk=8,group_layout=grouped_k,out=f32,"
+     "recipe=f32-1x128-1x128"},
 };
 
 static kernels shared;
