@@ -35,7 +35,8 @@
     X(nondet, NONDET, 9, "two runs gave different bits")                                           \
     X(lost, LOST, 10, "sweeps died again and again while it ran")                                         \
     X(pruned, PRUNED, 11, "not tried: ptxas' report or a bound ruled it out")                      \
-    X(unmeasured, UNMEASURED, 12, "proved, but no time could be taken")
+    X(unmeasured, UNMEASURED, 12, "proved, but no time could be taken")                            \
+    X(imported, IMPORTED, 13, "read from a file, not proved here")
 
 typedef enum store_outcome {
 #define X(text, NAME, value, description) STORE_##NAME = value,
@@ -137,7 +138,7 @@ typedef struct store_key {
 } store_key;
 
 typedef enum store_state {
-    STORE_TO_DO,   /* never finished, or finished with another template text or other tokens */
+    STORE_TO_DO,   /* never finished here, or with another template text or other tokens */
     STORE_AGAIN,   /* earlier tries died with their sweeps: it may be tried once more */
     STORE_DONE,    /* finished, or given up as `lost` */
     STORE_RUNNING, /* in flight in a sweep that is alive */
@@ -257,6 +258,47 @@ typedef int (*store_winner_fn)(void *context, const store_winner *winner);
 /* Winners, ordered by device, then problem. `filter` as above, its outcome ignored. */
 hone_status store_winners(store *s, const store_filter *filter, store_winner_fn visit,
                           void *context, hone_error *error);
+
+/* ---- Importing. ------------------------------------------------------------------------------ */
+
+/* One candidate of a file that others may have written. It is kept as STORE_IMPORTED, which no sweep
+ * counts as tried and no winner can be; the outcome that the file gives, and why, become its
+ * reason: "ok", "wrong: row 3". Text is borrowed. */
+typedef struct store_import {
+    const hone_problem *problem;
+    const device_kind *kind; /* HONE_BAD_ARGUMENT without arch or SM count */
+    const char *template_name, *config;
+    uint8_t template_digest[32]; /* zeros where the file has none */
+    const char *nvrtc;
+    int32_t driver;
+    int64_t created_ms; /* Unix time */
+    store_result result; /* as the file gives it; `ok` has a time; not IMPORTED, not INFLIGHT */
+} store_import;
+
+/* What became of imported rows. */
+typedef struct store_imported {
+    uint64_t added;    /* unknown here before */
+    uint64_t replaced; /* took the place of an imported row that was slower or had failed */
+    uint64_t kept;     /* left the imported row that was here: it is as good */
+    uint64_t proved;   /* left what this store's own sweeps found */
+} store_imported;
+
+/* Where a row of a file stands beside the row of its key that is there. Both imported: one that is
+ * ok goes before one that is not, a measured time before a modelled one, the lesser time before the
+ * greater, and the one that is there when nothing of this decides; a time of another condition of
+ * tokens replaces. Thread-safe. */
+typedef enum store_fate { STORE_ADDS, STORE_REPLACES, STORE_KEEPS, STORE_YIELDS } store_fate;
+store_fate store_import_fate(const store_row *there, const store_import *row);
+
+/* Add rows in one transaction, all or none; keys that are named twice are settled alike. `sweep` is
+ * one of store_sweep_begin. HONE_BAD_ARGUMENT names the row that is no result; nothing is written
+ * then. */
+hone_status store_import_rows(store *s, int64_t sweep, const store_import *rows, size_t rows_len,
+                              store_imported *out, hone_error *error);
+
+/* The outcome that an imported row had where it came from, and its reason behind it; of other rows
+ * their own. *reason is borrowed from the row. */
+int32_t store_outcome_there(const store_row *row, const char **reason);
 
 /* Counts for `hone store`, and the damage found by reading every row. */
 typedef struct store_health {

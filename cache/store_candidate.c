@@ -52,7 +52,7 @@ enum {
 };
 _Static_assert(AT_DIGEST + 1 == STORE_CANDIDATE_COLUMNS, "the digest is the last column");
 
-static hone_status write_row(store *s, const store_row *row, hone_error *error)
+hone_status store_row_write(store *s, const store_row *row, hone_error *error)
 {
     hone_status status = HONE_OK;
     sqlite3_stmt *insert = NULL;
@@ -205,9 +205,8 @@ done:
     return status;
 }
 
-/* The intact row of a key; *found = false when there is none. The caller resets *statement. */
-static hone_status find(store *s, const store_key *key, store_row *out, sqlite3_stmt **statement,
-                        bool *found, hone_error *error)
+hone_status store_row_find(store *s, const store_key *key, store_row *out, sqlite3_stmt **statement,
+                           bool *found, hone_error *error)
 {
     hone_status status = HONE_OK;
     sqlite3_stmt *row = NULL;
@@ -255,7 +254,7 @@ static hone_status state_in_flight(store *s, store_row *row, store_state *state,
         row->result.reason = fate == SWEEP_ENDED ? "eight sweeps died while it ran"
                                                  : "the machine went down twice while it ran";
         TRY(store_write_begin(s, error));
-        TRY(write_row(s, row, error));
+        TRY(store_row_write(s, row, error));
         TRY(store_write_pending(s, error));
     }
 done:
@@ -274,13 +273,14 @@ static hone_status state_of(store *s, const store_key *key, store_state *state, 
     *state = STORE_TO_DO;
     *id = 0;
     *attempts = 0;
-    TRY(find(s, key, &row, &statement, &found, error));
+    TRY(store_row_find(s, key, &row, &statement, &found, error));
     if (!found) {
         goto done;
     }
     *id = row.id;
-    if (memcmp(row.template_digest, key->template_digest, sizeof row.template_digest) != 0) {
-        goto done; /* another text of the template: its tries do not count */
+    if (row.result.outcome == STORE_IMPORTED ||
+        memcmp(row.template_digest, key->template_digest, sizeof row.template_digest) != 0) {
+        goto done; /* another text of the template, or tries elsewhere: they do not count */
     }
     if (key->tokens != NULL && strcmp(row.result.tokens, key->tokens) != 0) {
         if (row.result.outcome == STORE_INFLIGHT) { /* of a sweep that may be alive */
@@ -353,7 +353,7 @@ static hone_status put(store *s, int64_t sweep, const store_key *key, const stor
     };
     memcpy(row.template_digest, key->template_digest, sizeof row.template_digest);
     row.result.tokens = result->tokens != NULL ? result->tokens : key->tokens;
-    TRY(write_row(s, &row, error));
+    TRY(store_row_write(s, &row, error));
     *id = made;
 done:
     return status == HONE_OK ? status : store_write_failed(s, status);
@@ -374,7 +374,7 @@ done:
 }
 
 /* A NaN time would sort before every real one, and win. */
-static hone_status check_result(const store *s, const store_result *r, hone_error *error)
+hone_status store_result_check(const store *s, const store_result *r, hone_error *error)
 {
     bool timed = isfinite(r->time_ns) && r->time_ns > 0;
     const double figures[] = {r->cosine,     r->rel_fro, r->calc_diff, r->max_err_ratio,
@@ -411,7 +411,7 @@ hone_status store_candidate_finish(store *s, int64_t id, const store_result *res
     store_row row;
     bool found = false;
 
-    TRY(check_result(s, result, error));
+    TRY(store_result_check(s, result, error));
     TRY(store_write_begin(s, error));
     TRY(store_query(s, STORE_SQL_GET_CANDIDATE, &id, 1, &statement, &found, error));
     if (found) {
@@ -425,7 +425,7 @@ hone_status store_candidate_finish(store *s, int64_t id, const store_result *res
     const char *tokens = row.result.tokens;
     row.result = *result;
     row.result.tokens = result->tokens != NULL ? result->tokens : tokens;
-    TRY(write_row(s, &row, error));
+    TRY(store_row_write(s, &row, error));
     TRY(store_write_pending(s, error));
 done:
     sqlite3_reset(statement);
@@ -438,7 +438,7 @@ hone_status store_candidate_record(store *s, int64_t sweep, const store_key *key
     hone_status status = HONE_OK;
     int64_t made = 0;
 
-    TRY(check_result(s, result, error));
+    TRY(store_result_check(s, result, error));
     TRY(put(s, sweep, key, result, &made, error));
     TRY(store_write_pending(s, error));
     if (id != NULL) {

@@ -122,6 +122,18 @@ hone_status store_load_device(store *s, int64_t id, bool *found, hone_error *err
 hone_status store_row_read(store *s, sqlite3_stmt *statement, store_row *out, bool *intact,
                            hone_error *error);
 
+/* The intact row of a key, without problem_text and kind; *found = false when there is none. The
+ * caller resets *statement. */
+hone_status store_row_find(store *s, const store_key *key, store_row *out, sqlite3_stmt **statement,
+                           bool *found, hone_error *error);
+
+/* Write a row over the one of its id, in the open transaction. */
+hone_status store_row_write(store *s, const store_row *row, hone_error *error);
+
+/* Refuse what is no result: an outcome that is none, an `ok` without a time, figures that are not
+ * finite. HONE_BAD_ARGUMENT. */
+hone_status store_result_check(const store *s, const store_result *r, hone_error *error);
+
 /* Refuse a candidate that is not an `ok` one of this problem and device. */
 hone_status store_require_ok(store *s, int64_t problem, int64_t device, int64_t candidate,
                              hone_error *error);

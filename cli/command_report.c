@@ -3,7 +3,6 @@
 #include "cli/print.h"
 
 #include "bench/report.h"
-#include "runtime/device.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -30,38 +29,6 @@ static hone_status parse_own(int key, char *text, void *context, hone_error *err
         return status_set(error, HONE_BAD_ARGUMENT, "report", 0, "takes no plain argument, '%s'",
                           text != NULL ? text : "");
     }
-}
-
-/* The kind behind a device's text. Nothing is opened: a store may speak of GPUs that are not here.
- */
-static hone_status kind_of_spec(const char *spec, device_kind *out, hone_error *error)
-{
-    hone_status status = HONE_OK;
-    device_entry *entries = NULL;
-    size_t count = 0;
-    bool found = false;
-
-    TRY(device_list(NULL, 0, &count, error));
-    entries = calloc(count + 1, sizeof *entries);
-    if (entries == NULL) {
-        return status_set(error, HONE_NO_MEMORY, spec, 0, "%zu devices", count);
-    }
-    TRY(device_list(entries, count, &count, error));
-    for (size_t i = 0; i < count && !found; i++) {
-        found = strcmp(entries[i].spec, spec) == 0;
-        if (found) {
-            device_kind_of(&entries[i].facts, out);
-        }
-    }
-    if (!found) {
-        status =
-            status_set(error, HONE_UNKNOWN, spec, 0,
-                       "no such device; `hone devices` lists them, and without --device all of "
-                       "the store's are shown");
-    }
-done:
-    free(entries);
-    return status;
 }
 
 static hone_status print_report(const report *r, const options *o, const wishes *w,
@@ -113,7 +80,7 @@ int command_report(int argc, char **argv)
     TRY(options_store_path(&o, path, sizeof path, &error));
     bool all = strcmp(o.devices[0], "auto") == 0;
     if (!all) {
-        TRY(kind_of_spec(o.devices[0], &kind, &error));
+        TRY(options_device_kind(o.devices[0], &kind, &error));
     }
     TRY(store_open(path, STORE_READ, &s, &error));
     TRY(report_read(s, all ? NULL : &kind, &r, &error));

@@ -1,40 +1,78 @@
-/* command_store.c - `hone store`: counts and health of a store, or its candidates one by one. */
+/* command_store.c - `hone store`: counts and health of a store, its candidates one by one, and
+ * files of them. */
 #include "cli/options.h"
 #include "cli/print.h"
+#include "cli/store_files.h"
 
 #include "cache/store.h"
 
 #include <jansson.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
-typedef enum action { ACTION_CHECK, ACTION_LIST } action;
+typedef enum action { ACTION_CHECK, ACTION_LIST, ACTION_EXPORT, ACTION_IMPORT } action;
 
 typedef struct wishes {
     action what;
+    bool said;           /* what */
     const char *outcome; /* NULL: any */
+    store_files files;
 } wishes;
 
-enum { KEY_OUTCOME = 1000 };
+enum { KEY_OUTCOME = 1000, KEY_FORMAT, KEY_TEMPLATE, KEY_DRY_RUN, KEY_OUTPUT = 'o' };
+
+/* A plain argument: first what to do, then import's files. */
+static hone_status parse_argument(wishes *w, const char *text, hone_error *error)
+{
+    static const char *const actions[] = {"check", "list", "export", "import"};
+    const char **grown = NULL;
+
+    for (size_t i = 0; i < ARRAY_LEN(actions) && !w->said; i++) {
+        if (strcmp(text, actions[i]) == 0) {
+            w->what = (action)i;
+            w->said = true;
+            return HONE_OK;
+        }
+    }
+    if (w->what != ACTION_IMPORT) {
+        return status_set(error, HONE_BAD_ARGUMENT, "store", 0,
+                          w->said ? "takes no plain argument, '%s'"
+                                  : "no action '%s'; there are check and list, export and import",
+                          text);
+    }
+    grown = realloc(w->files.files, (w->files.files_len + 1) * sizeof *grown);
+    if (grown == NULL) {
+        return status_set(error, HONE_NO_MEMORY, text, 0, "a list of files");
+    }
+    w->files.files = grown;
+    grown[w->files.files_len++] = text;
+    return HONE_OK;
+}
 
 static hone_status parse_own(int key, char *text, void *context, hone_error *error)
 {
     wishes *w = context;
 
-    if (key == KEY_OUTCOME) {
+    switch (key) {
+    case KEY_OUTCOME:
         w->outcome = text;
         return HONE_OK;
-    }
-    if (strcmp(text, "check") == 0) {
-        w->what = ACTION_CHECK;
+    case KEY_FORMAT:
+        w->files.format = text;
         return HONE_OK;
-    }
-    if (strcmp(text, "list") == 0) {
-        w->what = ACTION_LIST;
+    case KEY_OUTPUT:
+        w->files.output = text;
         return HONE_OK;
+    case KEY_TEMPLATE:
+        w->files.template_name = text;
+        return HONE_OK;
+    case KEY_DRY_RUN:
+        w->files.dry_run = true;
+        return HONE_OK;
+    default:
+        return parse_argument(w, text, error);
     }
-    return status_set(error, HONE_BAD_ARGUMENT, "store", 0,
-                      "no action '%s'; there are check and list", text);
 }
 
 /* Print what the store holds; a damaged one is said to be so and fails the check. */
@@ -120,18 +158,44 @@ static hone_status list(store *s, const options *o, const wishes *w, hone_error 
     return status;
 }
 
+/* An action other than export and import. */
+static hone_status look(const options *o, const wishes *w, const char *path, bool *healthy,
+                        hone_error *error)
+{
+    hone_status status = HONE_OK;
+    store *s = NULL;
+
+    TRY(store_open(path, STORE_READ, &s, error));
+    if (w->what == ACTION_LIST) {
+        TRY(list(s, o, w, error));
+    } else {
+        TRY(check(s, o->json, healthy, error));
+    }
+done:
+    store_close(s, NULL);
+    return status;
+}
+
 int command_store(int argc, char **argv)
 {
     static const struct argp_option own[] = {
         {"outcome", KEY_OUTCOME, "NAME", 0, "list only these: ok, wrong, compile, ...", 0},
+        {"format", KEY_FORMAT, "NAME", 0, "of files: " STORE_FILES_FORMATS, 0},
+        {"output", KEY_OUTPUT, "PATH", 0, "export into this folder, or one file NAME.json", 0},
+        {"template", KEY_TEMPLATE, "NAME", 0,
+         "import: the template of a file that does not say it; its problem and device are told by "
+         "--problem and --device",
+         0},
+        {"dry-run", KEY_DRY_RUN, NULL, 0, "import: only say what would be taken", 0},
         {0},
     };
     static const options_command command = {
         .name = "store",
-        .arguments = "[check|list]",
+        .arguments = "[check|list|export|import FILE...]",
         .about =
-            "Show what a store holds and whether it is whole (check), or its candidates (list).",
-        .takes = OPTIONS_STORE | OPTIONS_JSON,
+            "Show what a store holds and whether it is whole (check), or its candidates (list); "
+            "write them as files of other tuners (export), or read such files (import).",
+        .takes = OPTIONS_STORE | OPTIONS_JSON | OPTIONS_DEVICE | OPTIONS_PROBLEM,
         .own = own,
         .parse_own = parse_own,
     };
@@ -139,19 +203,22 @@ int command_store(int argc, char **argv)
     hone_error error = {0};
     options o = {0};
     wishes w = {0};
-    store *s = NULL;
     bool healthy = true;
     char path[512];
 
     TRY(options_parse(&command, argc, argv, &o, &w, &error));
     TRY(options_store_path(&o, path, sizeof path, &error));
-    TRY(store_open(path, STORE_READ, &s, &error));
-    if (w.what == ACTION_LIST) {
-        TRY(list(s, &o, &w, &error));
-    } else {
-        TRY(check(s, o.json, &healthy, &error));
+    switch (w.what) {
+    case ACTION_EXPORT:
+        TRY(store_files_export(&w.files, &o, path, &error));
+        break;
+    case ACTION_IMPORT:
+        TRY(store_files_import(&w.files, &o, path, &error));
+        break;
+    default:
+        TRY(look(&o, &w, path, &healthy, &error));
     }
 done:
-    store_close(s, NULL);
+    free(w.files.files);
     return options_end(&o, status, &error, healthy);
 }

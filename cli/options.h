@@ -7,6 +7,7 @@
 #define HONE_CLI_OPTIONS_H
 
 #include "bench/routing.h"
+#include "cache/kind.h"
 #include "cli/cli.h"
 #include "models/shapes.h"
 
@@ -74,6 +75,10 @@ hone_status options_problems(const options *o, const char *standard, llm_problem
 
 /* Where the store lies: --store, else the default path. `path` is filled. */
 hone_status options_store_path(const options *o, char *path, size_t capacity, hone_error *error);
+
+/* The kind behind a device's text. Nothing is opened: a store may speak of GPUs that are not here.
+ */
+hone_status options_device_kind(const char *spec, device_kind *out, hone_error *error);
 
 /* A whole number of an option's text, within bounds; HONE_BAD_TEXT names `what`. */
 hone_status options_number(const char *what, const char *text, int64_t least, int64_t most,

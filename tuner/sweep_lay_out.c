@@ -56,7 +56,7 @@ static bool has_template(const sweep *s, const store_row *row)
 
 bool sweep_is_current(const sweep *s, const store_row *row)
 {
-    return has_template(s, row) && has_condition(s, row);
+    return row->result.outcome != STORE_IMPORTED && has_template(s, row) && has_condition(s, row);
 }
 
 /* The winner of another routing, to be measured under this one. */

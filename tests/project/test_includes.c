@@ -19,8 +19,8 @@ static const struct {
 } floors[] = {
     {"include", 0},       {"core", 1},  {"models", 2},  {"templates", 2},
     {"emulator", 3},      {"cache", 3}, {"runtime", 4}, {"bench", 5},
-    {"convert", 5},       {"tuner", 6}, {"cli", 7},     {"benchmarks", ANY_FLOOR},
-    {"tests", ANY_FLOOR},
+    {"convert", 5},       {"exchange", 5}, {"tuner", 6}, {"cli", 7},
+    {"benchmarks", ANY_FLOOR}, {"tests", ANY_FLOOR},
 };
 #define FLOORS_LEN (sizeof floors / sizeof floors[0])
 
