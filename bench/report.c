@@ -188,6 +188,11 @@ static int add_candidate(void *context, const store_row *row)
         return 0;
     }
     report_device *device = device_of(g, row->device, row->kind);
+    if (device != NULL && outcome == STORE_IMPORTED) { /* a file's word: nothing was tried here */
+        device->candidates++;
+        device->outcomes[outcome]++;
+        return 0;
+    }
     report_row *problem = device == NULL ? NULL : row_of_problem(device, row);
     if (problem == NULL) {
         g->status = HONE_NO_MEMORY;

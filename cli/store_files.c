@@ -44,8 +44,8 @@ static hone_status read_wanted(const options *o, wanted *w, hone_error *error)
         TRY(options_problems(o, NULL, &list, &w->problems_len, error));
         w->problems = calloc(w->problems_len + 1, sizeof *w->problems);
         if (w->problems == NULL) {
-            status = status_set(error, HONE_NO_MEMORY, "--problem", 0, "%zu of them",
-                                w->problems_len);
+            status =
+                status_set(error, HONE_NO_MEMORY, "--problem", 0, "%zu of them", w->problems_len);
             goto done;
         }
         for (size_t i = 0; i < w->problems_len; i++) {
@@ -91,9 +91,8 @@ static void tell_file(json_t *list, const char *path, const exchange_space *spac
            space->problem_text);
 }
 
-static hone_status write_spaces(const exchange_set *set, exchange_format format,
-                                const templates *t, const char *output, json_t *list,
-                                hone_error *error)
+static hone_status write_spaces(const exchange_set *set, exchange_format format, const templates *t,
+                                const char *output, json_t *list, hone_error *error)
 {
     hone_status status = HONE_OK;
     const bool single = ends_with(output, ".json");

@@ -104,10 +104,10 @@ static json_t *entry(const exchange_space *space, const exchange_row *row)
         json_object_set_new(object, "__error__", json_string(word));
     }
     exchange_time_text(row->created_ms, when);
-    json_t *rest = json_pack("{s:o, s:f, s:i, s:i, s:i, s:i, s:s, s:o}", "times", times_of(r),
-                             "compile_time", r->compile_ms, "verification_time", 0,
-                             "benchmark_time", 0, "strategy_time", 0, "framework_time", 0,
-                             "timestamp", when, "hone", exchange_row_facts(row));
+    json_t *rest =
+        json_pack("{s:o, s:f, s:i, s:i, s:i, s:i, s:s, s:o}", "times", times_of(r), "compile_time",
+                  r->compile_ms, "verification_time", 0, "benchmark_time", 0, "strategy_time", 0,
+                  "framework_time", 0, "timestamp", when, "hone", exchange_row_facts(row));
     if (rest == NULL || json_object_update(object, rest) != 0) {
         json_decref(object);
         object = NULL;
@@ -176,7 +176,8 @@ static hone_status take_params(const exchange_source *from, const json_t *keys,
 static hone_status take_time(const exchange_source *from, const json_t *entry, store_result *out)
 {
     hone_status status = HONE_OK;
-    const json_t *time = json_object_get(entry, "time"), *named = json_object_get(entry, "__error__");
+    const json_t *time = json_object_get(entry, "time"),
+                 *named = json_object_get(entry, "__error__");
     const json_t *failure = named != NULL ? named : json_is_string(time) ? time : NULL;
     double ms = 0;
 
@@ -266,7 +267,8 @@ hone_status cachefile_take(exchange_source *from, const json_t *root, const exch
     TRY(exchange_take_space(from, json_object_get(root, "hone"), &told, space));
     exchange_device_name(&space->kind, name);
     if (strcmp(device, name) != 0) {
-        return exchange_refuse(from, "its device_name is '%.80s', its device '%.80s'", device, name);
+        return exchange_refuse(from, "its device_name is '%.80s', its device '%.80s'", device,
+                               name);
     }
     TRY(take_params(from, json_object_get(root, "tune_params_keys"), space));
     json_object_foreach(cache, key, entry)

@@ -60,7 +60,8 @@ hone_status exchange_collect(store *s, const exchange_choice *choice, exchange_s
  * digits digest problem, device, template and parameters. Never parsed. `name` holds 256 bytes. */
 void exchange_file_name(const exchange_space *space, char name[256]);
 
-/* ---- Formats of a space. ---------------------------------------------------------------------- */
+/* ---- Formats of a space. ----------------------------------------------------------------------
+ */
 
 typedef enum exchange_format { EXCHANGE_CACHEFILE = 1, EXCHANGE_T4 } exchange_format;
 
@@ -84,12 +85,13 @@ typedef struct exchange_given {
 hone_status exchange_read(const char *path, exchange_format format, const exchange_given *given,
                           exchange_set *out, bool *torn, hone_error *error);
 
-/* ---- Into a store. ---------------------------------------------------------------------------- */
+/* ---- Into a store. ----------------------------------------------------------------------------
+ */
 
 typedef struct exchange_counts {
     store_imported rows;
-    uint64_t unknown;  /* left out: a template or config that this build does not have */
-    uint64_t current;  /* of the rest: proved elsewhere with this build's text of the template */
+    uint64_t unknown; /* left out: a template or config that this build does not have */
+    uint64_t current; /* of the rest: proved elsewhere with this build's text of the template */
 } exchange_counts;
 
 /* Import a set's rows, all or none; `command` is kept with them. */

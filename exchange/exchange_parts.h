@@ -16,8 +16,7 @@ hone_status exchange_no_memory(const char *source, hone_error *error);
 
 /* Split "a=1 b=2" into names and values; false when it is no such text or too long. Names are
  * copied into `memory`. */
-bool exchange_split_config(arena *memory, const char *text,
-                           const char *names[MANIFEST_MAX_PARAMS],
+bool exchange_split_config(arena *memory, const char *text, const char *names[MANIFEST_MAX_PARAMS],
                            int64_t values[MANIFEST_MAX_PARAMS], size_t *len);
 /* And back; NULL when memory is out. */
 const char *exchange_join_config(arena *memory, const char *const *names, const int64_t *values,
@@ -59,8 +58,7 @@ hone_status exchange_take_row(const exchange_source *from, const json_t *facts, 
 /* A number: finite, from `least` to `most`. */
 hone_status exchange_number(const exchange_source *from, const json_t *value, const char *name,
                             double least, double most, double *out);
-hone_status exchange_samples(const exchange_source *from, const json_t *list,
-                             store_result *out);
+hone_status exchange_samples(const exchange_source *from, const json_t *list, store_result *out);
 /* A parameter's value: an integer, true or false. */
 hone_status exchange_value(const exchange_source *from, const json_t *value, const char *name,
                            int64_t *out);

@@ -1,4 +1,5 @@
-/* facts.c - provenance: what other tuners' formats have no fields for, in an object named "hone". */
+/* facts.c - provenance: what other tuners' formats have no fields for, in an object named "hone".
+ */
 #include "exchange/exchange_parts.h"
 
 #include "core/digest.h"
@@ -115,11 +116,10 @@ json_t *exchange_row_facts(const exchange_row *row)
     char hex[2 * sizeof row->template_digest + 1];
 
     digest_hex(row->template_digest, sizeof row->template_digest, hex);
-    json_t *object = json_pack("{s:s, s:s, s:b, s:s, s:s, s:i, s:b}", "outcome",
-                               store_outcome_name(r->outcome), "timer", store_timer_name(r->timer),
-                               "modelled", r->timer == STORE_TIMER_MODELLED, "template_digest", hex,
-                               "nvrtc", row->nvrtc, "driver", (int)row->driver, "imported",
-                               (int)row->imported);
+    json_t *object = json_pack(
+        "{s:s, s:s, s:b, s:s, s:s, s:i, s:b}", "outcome", store_outcome_name(r->outcome), "timer",
+        store_timer_name(r->timer), "modelled", r->timer == STORE_TIMER_MODELLED, "template_digest",
+        hex, "nvrtc", row->nvrtc, "driver", (int)row->driver, "imported", (int)row->imported);
     bool good = object != NULL;
     for (size_t i = 0; i < ARRAY_LEN(facts) && good; i++) {
         good = json_object_set_new(object, facts[i].name, fact_value(&facts[i], r)) == 0;
@@ -185,9 +185,8 @@ static hone_status take_text(const exchange_source *from, const json_t *object, 
     if (value != NULL && !json_is_string(value)) {
         return exchange_refuse(from, "'%s' in 'hone' is no text", name);
     }
-    const char *copy =
-        arena_text(from->memory, value != NULL ? json_string_value(value) : "",
-                   json_string_length(value));
+    const char *copy = arena_text(from->memory, value != NULL ? json_string_value(value) : "",
+                                  json_string_length(value));
     if (copy == NULL) {
         return exchange_no_memory(from->path, from->error);
     }
@@ -288,10 +287,14 @@ hone_status exchange_take_space(const exchange_source *from, const json_t *objec
     TRY(take_text(from, object, "problem", &problem));
     TRY(take_text(from, object, "template", &name));
     TRY(take_problem(from, problem, given, space));
-    space->template_name = name[0] != '\0' ? name : given->template_name;
-    if (space->template_name == NULL) {
+    if (name[0] == '\0' && given->template_name == NULL) {
         return exchange_refuse(from, "does not say which template its rows are of; name it: "
                                      "--template NAME");
+    }
+    name = name[0] != '\0' ? name : given->template_name; /* which may be a text of the file */
+    space->template_name = arena_text(from->memory, name, strlen(name));
+    if (space->template_name == NULL) {
+        return exchange_no_memory(from->path, from->error);
     }
     if (object != NULL) {
         TRY(take_device(from, json_object_get(object, "device"), &space->kind));

@@ -110,8 +110,7 @@ done:
 
 /* What a walk over the text finds before it is parsed. */
 typedef struct outline {
-    size_t rows_end; /* behind the last list or object that ended two deep; 0: none */
-    size_t last;     /* the last byte outside of strings that is no space */
+    size_t rows_end; /* behind the last bracket that two deep opened, or that came back there */
     int depth;       /* at the end */
     bool inside;     /* a string, at the end */
 } outline;
@@ -137,34 +136,31 @@ static hone_status walk(const char *source, char *text, size_t len, bool mend, o
         o.depth += opens - closes;
         if (o.depth > MOST_DEPTH || values > MOST_VALUES) {
             return o.depth > MOST_DEPTH
-                       ? status_set(error, HONE_BAD_TEXT, source, line, "nested past %d", MOST_DEPTH)
+                       ? status_set(error, HONE_BAD_TEXT, source, line, "nested past %d",
+                                    MOST_DEPTH)
                        : status_set(error, HONE_LIMIT, source, line, "over %d values", MOST_VALUES);
         }
         if (closes && mend && comma > 0) {
             text[comma - 1] = ' '; /* a comma with nothing behind it */
         }
-        if (closes && o.depth == 2) {
+        if ((opens || closes) && o.depth == 2) {
             o.rows_end = i + 1;
         }
         comma = c == ',' ? i + 1 : strchr(" \t\r\n", c) != NULL ? comma : 0;
-        o.last = strchr(" \t\r\n", c) != NULL ? o.last : i;
     }
     *out = o;
     return HONE_OK;
 }
 
-/* Complete what was cut off: behind the last whole row, or behind "cache": { when there is none.
+/* Complete what was cut off behind the last whole row, or behind "cache": { when there is none.
  * `text` has room for two bytes more. */
 static size_t complete(char *text, size_t len, const outline *o)
 {
-    const bool bare = o->depth == 2 && !o->inside && text[o->last] == '{';
-
-    if (o->rows_end == 0 && !bare) {
+    if (o->rows_end == 0) {
         return len;
     }
-    const size_t end = bare ? o->last + 1 : o->rows_end;
-    memcpy(text + end, "}}", 2);
-    return end + 2;
+    memcpy(text + o->rows_end, "}}", 2);
+    return o->rows_end + 2;
 }
 
 static hone_status read_bytes(const char *path, char **out, size_t *len, hone_error *error)

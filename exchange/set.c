@@ -67,8 +67,7 @@ exchange_row *exchange_add_row(exchange_space *space)
     return made;
 }
 
-bool exchange_split_config(arena *memory, const char *text,
-                           const char *names[MANIFEST_MAX_PARAMS],
+bool exchange_split_config(arena *memory, const char *text, const char *names[MANIFEST_MAX_PARAMS],
                            int64_t values[MANIFEST_MAX_PARAMS], size_t *len)
 {
     size_t filled = 0;
@@ -271,8 +270,8 @@ void exchange_file_name(const exchange_space *space, char name[256])
     digest_text(&d, space->problem_text);
     digest_text(&d, space->template_name);
     digest_text(&d, k->name);
-    const int32_t facts[] = {k->arch, k->sm_count, k->smem_per_block, k->mem_gib, k->mem_100gb_s,
-                             k->emulated};
+    const int32_t facts[] = {k->arch,    k->sm_count,    k->smem_per_block,
+                             k->mem_gib, k->mem_100gb_s, k->emulated};
     for (size_t i = 0; i < ARRAY_LEN(facts); i++) {
         digest_u64(&d, (uint64_t)facts[i]);
     }
@@ -283,7 +282,8 @@ void exchange_file_name(const exchange_space *space, char name[256])
     digest_hex(bytes, 8, hex);
     device_arch_text(k->arch, arch);
     exchange_device_name(k, device);
-    snprintf(name, 256, "%.80s-%.90s-%s-%d-%s", space->template_name, device, arch, k->sm_count, hex);
+    snprintf(name, 256, "%.80s-%.90s-%s-%d-%s", space->template_name, device, arch, k->sm_count,
+             hex);
     for (char *at = name; *at != '\0'; at++) {
         *at = *at == '/' ? '.' : *at;
         if (!isalnum((unsigned char)*at) && strchr(".-_", *at) == NULL) {

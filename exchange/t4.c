@@ -31,13 +31,12 @@ static json_t *result(const exchange_space *space, const exchange_row *row)
                                                       r->time_ns / EXCHANGE_MS_NS, "unit", "ms"));
     }
     exchange_time_text(row->created_ms, when);
-    return json_pack("{s:s, s:o, s:{s:f, s:i, s:i, s:i, s:i, s:o}, s:s, s:i, s:o, s:[s], s:o}",
-                     "timestamp", when, "configuration", configuration(space, row), "times",
-                     "compilation", r->compile_ms, "benchmark", 0, "framework", 0,
-                     "search_algorithm", 0, "validation", 0, "runtimes", runtimes, "invalidity",
-                     exchange_word(EXCHANGE_T4, r->outcome), "correctness", (int)right,
-                     "measurements", measurements, "objectives", "time", "hone",
-                     exchange_row_facts(row));
+    return json_pack(
+        "{s:s, s:o, s:{s:f, s:i, s:i, s:i, s:i, s:o}, s:s, s:i, s:o, s:[s], s:o}", "timestamp",
+        when, "configuration", configuration(space, row), "times", "compilation", r->compile_ms,
+        "benchmark", 0, "framework", 0, "search_algorithm", 0, "validation", 0, "runtimes",
+        runtimes, "invalidity", exchange_word(EXCHANGE_T4, r->outcome), "correctness", (int)right,
+        "measurements", measurements, "objectives", "time", "hone", exchange_row_facts(row));
 }
 
 hone_status t4_print(const exchange_space *space, FILE *to)
@@ -61,8 +60,7 @@ hone_status t4_print(const exchange_space *space, FILE *to)
 }
 
 /* The first result's parameters are everyone's. */
-static hone_status take_params(const exchange_source *from, json_t *params,
-                               exchange_space *space)
+static hone_status take_params(const exchange_source *from, json_t *params, exchange_space *space)
 {
     const char *name;
     json_t *value;
@@ -128,8 +126,7 @@ done:
     return status;
 }
 
-static hone_status take_result(const exchange_source *from, json_t *object,
-                               exchange_space *space)
+static hone_status take_result(const exchange_source *from, json_t *object, exchange_space *space)
 {
     hone_status status = HONE_OK;
     json_t *params = json_object_get(object, "configuration");
@@ -187,8 +184,8 @@ hone_status t4_take(exchange_source *from, const json_t *root, const exchange_gi
         return exchange_refuse(from, "is no T4 file of version 1: %s",
                                json_is_array(list) ? "another 'schema_version'" : "no 'results'");
     }
-    if (unit != NULL && (word == NULL || (strcmp(word, "milliseconds") != 0 &&
-                                          strcmp(word, "miliseconds") != 0))) {
+    if (unit != NULL &&
+        (word == NULL || (strcmp(word, "milliseconds") != 0 && strcmp(word, "miliseconds") != 0))) {
         return exchange_refuse(from, "'timeunit' '%.40s' is not milliseconds",
                                word != NULL ? word : "");
     }

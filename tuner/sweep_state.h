@@ -123,7 +123,7 @@ hone_status sweep_cut_short(sweep *s, hone_error *error);
 /* Tell progress; notes when the caller wants to stop. */
 void sweep_tell(sweep *s, size_t group, const char *doing);
 
-/* Whether a row was made with the template's text of today, and under the sweep's routing where the
+/* Whether a row was made here, with the template's text of today, and under the sweep's routing where the
  * problem's time hangs on it: only those count as done and can win. */
 bool sweep_is_current(const sweep *s, const store_row *row);
 store_key sweep_key(const sweep *s, const sweep_task *task);

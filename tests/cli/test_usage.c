@@ -29,7 +29,7 @@ static const struct {
      "--sample --seed --threads --schedules --arithmetic --checks --timing --rows --device --json"},
     {"report", "--details --output --device --store --json"},
     {"lookup", PROBLEMS " --strict --allow-modelled --store"},
-    {"store", "--outcome --store --json"},
+    {"store", "--outcome --store --json --format --output --problem --device --template --dry-run"},
     {"convert", "--block --scales --requantise --rule --no-fold --pair --skip --threads --replace "
                 "--check --pow2 --device "
                 "--json"},
@@ -111,6 +111,13 @@ static const struct {
     {"hone report --device emu:nothing", 2, "emu:nothing", "hone devices"},
     {"hone report stray", 2, "'stray'", "--help"},
     {"hone store frob", 2, "'frob'", "check and list"},
+    {"hone store check stray", 2, "'stray'", "no plain argument"},
+    {"hone store export", 2, "--format", "cachefile, t4"},
+    {"hone store export --format t4", 2, "--output", "name one"},
+    {"hone store export --format t4 --output t --device emu:nothing", 2, "emu:nothing",
+     "hone devices"},
+    {"hone store import --format cachefile", 2, "store import", "no FILE"},
+    {"hone store import --format cachefile nowhere.json", 3, "nowhere.json", "cannot be read"},
     {"hone models show nothing", 2, "'nothing'", "deepseek-v3"},
     {"hone convert", 2, "INPUT and OUTPUT", "safetensors"},
     {"hone convert a b c", 2, "'c'", "one name too many"},

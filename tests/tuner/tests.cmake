@@ -4,6 +4,7 @@ hone_test(tuner strategy LINK hone_tuner)
 hone_test(tuner sweep LINK hone_tuner SOURCES tuner/fake_engine.c)
 hone_test(tuner sweep_limits LINK hone_tuner SOURCES tuner/fake_engine.c)
 hone_test(tuner sweep_routed LINK hone_tuner SOURCES tuner/fake_engine.c)
+hone_test(tuner sweep_imported LINK hone_tuner SOURCES tuner/fake_engine.c)
 
 # The same suite with many more kills, at any time.
 hone_run(tuner sweep_kills test_tuner_sweep LABELS rel TIMEOUT 600 SET HONE_KILLS=${HONE_TEST_KILLS})
