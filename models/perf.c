@@ -19,7 +19,8 @@
 /* A load that hits L2 takes this share of one that goes to DRAM. */
 #define L2_LATENCY_SHARE 0.45
 
-/* Without a software pipeline, a thread keeps about two 16-byte loads in flight. */
+/* Without a software pipeline, a thread keeps about two 16-byte loads in flight, unless its manifest
+ * says more (`ahead`). */
 #define INFLIGHT_BYTES_PER_THREAD 32.0
 
 /* A warp's dependent instructions follow each other after 4 clocks, with one or two independent
@@ -134,6 +135,7 @@ static placement place(const gpu *g, const perf_work *work, int occupancy)
     double resident = fmin(ceil(ctas / sms), occupancy);
     double stages = work->stages > 1 ? work->stages : 1;
     double buffered = work->shared_bytes * (stages - 1) / stages;
+    double ahead = work->ahead > 0 ? work->ahead : INFLIGHT_BYTES_PER_THREAD;
 
     return (placement){
         .occupancy = occupancy,
@@ -142,7 +144,7 @@ static placement place(const gpu *g, const perf_work *work, int occupancy)
         .resident = resident,
         .waves = fmax(1, pieces / (sms * occupancy)),
         .warps = resident * ceil(work->threads / 32.0) / PERF_PARTITIONS,
-        .inflight = resident * fmax(buffered, INFLIGHT_BYTES_PER_THREAD * work->threads),
+        .inflight = resident * fmax(buffered, ahead * work->threads),
         .clk = g->facts.clock_mhz / 1e3,
     };
 }

@@ -33,6 +33,7 @@ typedef struct perf_work {
     int32_t registers;    /* of a thread */
     int32_t shared_bytes; /* of a CTA, static and dynamic */
     int32_t stages;       /* of the software pipeline; 1 when none */
+    int32_t ahead;        /* bytes that a thread asks for before it waits, without one; 0: unknown */
     int32_t groups, sets; /* warpgroups of a CTA that multiply, partial sums each keeps in flight */
     int32_t queue;        /* of them started before one is waited for; 0 and 1: one */
     double units;         /* in all groups: products waited for and promoted; 0: unknown */

@@ -53,6 +53,7 @@ void plan_work_frame(const plan *p, const plan_launch *l, perf_work *out)
         out->units = (double)e->units;
         out->wave_bytes = (double)e->wave_bytes;
         out->epilogue_warp = (double)e->epilogue;
+        out->ahead = (int32_t)e->ahead;
     }
 }
 

@@ -97,6 +97,7 @@ typedef struct plan_estimate {
     int64_t queue;      /* of them started before one is waited for; 0 and 1: one */
     int64_t units;      /* in all groups: products waited for and promoted */
     int64_t epilogue;   /* of `instructions`: those with no product in flight */
+    int64_t ahead;      /* bytes that a thread's batch of loads asks for; 0: the model's guess */
     int64_t stages;     /* depth of the software pipeline (`pipeline:`); 1 when silent */
 } plan_estimate;
 

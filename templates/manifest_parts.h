@@ -88,7 +88,8 @@ typedef struct manifest_launch {
     X(sets)                                                                                        \
     X(queue)                                                                                       \
     X(units)                                                                                       \
-    X(epilogue)
+    X(epilogue)                                                                                    \
+    X(ahead)
 
 typedef enum manifest_estimate {
 #define X(name) MANIFEST_ESTIMATE_##name,

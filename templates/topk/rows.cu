@@ -16,6 +16,7 @@ template <Config C, bool Merges> struct Work {
     static constexpr int kSampled = 2;                              // units of a thread
     static constexpr int kSample = C.threads * kSampled * R::kUnit; // candidates
     static constexpr int kFew = 4;                                  // hits of a lane
+    static constexpr u32 kLost = 1 << 24; // stands for more than a list has room for
     static_assert(C.threads % 32 == 0 && C.threads >= 128 && C.threads <= 1024, "threads: warps");
     static_assert(is_pow2(C.list) && C.list >= C.threads, "list: a power of two");
     static_assert(C.cluster == 1 || C.parts == 1, "parts: of rows that no cluster shares");
@@ -23,7 +24,7 @@ template <Config C, bool Merges> struct Work {
     R row;
     Shared<C> &s;
     u64 *list;
-    u32 *work; // behind the list: a bitmap of the part, or what is sorted
+    u32 *work; // behind the list: a bitmap of the part
     u32 k;
     i32 each;         // units of a part, the last ones but fewer
     i32 first, units; // of this part
@@ -118,10 +119,7 @@ template <Config C, bool Merges> struct Work {
                     hits |= candidate(unit, x[i], there, i) >= bound ? 1u << i : 0;
                 }
             } else {
-#pragma unroll
-                for (int i = 0; i < R::kBatch; i++) {
-                    mark(hits, x[i], least, 1u << i);
-                }
+                mark(hits, x, least);
                 hits &= there;
             }
             append(u, hits);
@@ -184,18 +182,19 @@ template <Config C, bool Merges> struct Work {
         __syncwarp(); // the next batch is read together
     }
 
-    // Fills the list with the k best of the row and no more than it has room for. How many.
-    __device__ __forceinline__ u32 gather()
+    // Fills the list with the k best of the row and no more than it has room for. How many, and how
+    // many the lists of the cluster have.
+    __device__ __forceinline__ u32 gather(u32 &total)
     {
         const i32 most = each * R::kUnit; // the same for the whole cluster
         const bool guessed = most > C.list && most >= 4 * kSample;
         const u64 from = most <= C.list ? 1 : bound(!guessed);
-        u32 held = collect(from, !guessed || from >> 32 == 0), total = 0, lost = 0;
+        u32 held = collect(from, !guessed || from >> 32 == 0);
 
-        ranks_before<C>(s, held, total);
-        ranks_before<C>(s, held > C.list ? 1 : 0, lost);
-        if (lost > 0 || (total < k && from > 1)) { // the same for the whole cluster
+        ranks_before<C>(s, held <= C.list ? held : kLost, total);
+        if (total >= kLost || (total < k && from > 1)) { // the same for the whole cluster
             held = collect(bound(true), true);
+            ranks_before<C>(s, held, total);
         }
         return held;
     }
@@ -216,17 +215,16 @@ template <Config C, bool Merges> struct Work {
                 return;
             }
         }
-        const u32 held = gather();
         u32 total = 0;
-        ranks_before<C>(s, held, total);
+        const u32 held = gather(total);
         const u64 from = total <= k ? 1 : select<C, true>(s, k, k, Listed{list, held});
         const Chosen<C, Merges, Out> chosen{row, s, list, work, out, k, first, units, from, held};
         if constexpr (kPart) {
             chosen.by_index();
-        } else if constexpr (C.sort == BY_INDEX) {
+        } else if constexpr (C.network == 0) {
             chosen.by_index();
         } else {
-            chosen.by_score();
+            chosen.by_network();
         }
     }
 };

@@ -2,16 +2,21 @@
 #pragma once
 #include "device/vector.cuh"
 
-// A bit where a score is large enough. Two instructions; the compiler makes three.
-__device__ __forceinline__ void mark(u32 &hits, float x, float least, u32 bit)
+// A bit for each score that is large enough, the first's the lowest. Two instructions; the compiler
+// makes three.
+template <int N, int I = 0>
+__device__ __forceinline__ void mark(u32 &hits, const float (&x)[N], float least)
 {
-    asm("{\n"
-        ".reg .pred enough;\n"
-        "setp.ge.f32 enough, %1, %2;\n"
-        "@enough or.b32 %0, %0, %3;\n"
-        "}"
-        : "+r"(hits)
-        : "f"(x), "f"(least), "r"(bit));
+    if constexpr (I < N) {
+        asm("{\n"
+            ".reg .pred enough;\n"
+            "setp.ge.f32 enough, %1, %2;\n"
+            "@enough or.b32 %0, %0, %3;\n"
+            "}"
+            : "+r"(hits)
+            : "f"(x[I]), "f"(least), "n"(1u << I));
+        mark<N, I + 1>(hits, x, least);
+    }
 }
 
 // The highest bit that is set, which then is not.

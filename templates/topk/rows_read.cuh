@@ -20,6 +20,7 @@ struct Config {
     int pin;     // 1: the last block counts as +inf
     int drop;    // 1: -inf and NaN are no candidates
     int sort;    // Sort
+    int network; // 1: what is chosen is sorted; 0: written from a bitmap
     int list;    // candidates that a CTA has room for
     int threads; // of a CTA
     int cluster; // CTAs that share a row

@@ -44,21 +44,34 @@ __device__ __forceinline__ u32 lanes_up_to(u32 x)
     return x;
 }
 
-// Sums of all threads before this one, and of all.
-template <Config C> __device__ __forceinline__ u32 sum_before(Shared<C> &s, u32 x, u32 &all)
+// The sum over the warp, in all of its lanes, by one instruction.
+__device__ __forceinline__ u32 warp_sum(u32 x)
+{
+    return __reduce_add_sync(0xffffffffu, x);
+}
+
+// Sums of the warps before this one, of which each gives its own, and of all.
+template <Config C> __device__ __forceinline__ u32 warps_before(Shared<C> &s, u32 own, u32 &all)
 {
     const u32 lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-    const u32 up_to = lanes_up_to(x);
 
-    if (lane == 31) {
-        s.sums[warp] = up_to;
+    if (lane == 0) {
+        s.sums[warp] = own;
     }
     __syncthreads();
     const u32 warps = lane < C.threads / 32 ? s.sums[lane] : 0;
-    all = lanes_sum(warps);
-    const u32 before = lanes_sum(lane < warp ? warps : 0);
+    all = warp_sum(warps);
+    const u32 before = warp_sum(lane < warp ? warps : 0);
     __syncthreads();
-    return before + up_to - x;
+    return before;
+}
+
+// Sums of all threads before this one, and of all.
+template <Config C> __device__ __forceinline__ u32 sum_before(Shared<C> &s, u32 x, u32 &all)
+{
+    const u32 up_to = lanes_up_to(x);
+
+    return warps_before<C>(s, __shfl_sync(0xffffffffu, up_to, 31), all) + up_to - x;
 }
 
 // What each CTA of the cluster has: of those before this one, and of all.
@@ -117,15 +130,19 @@ template <Config C> __device__ __forceinline__ u32 find_bin(Shared<C> &s, u32 wa
     for (int i = 0; i < kOwn; i++) {
         sum += own[i];
     }
-    u32 above = sum_before<C>(s, sum, all);
+    const u32 of_warp = warp_sum(sum);
+    u32 above = warps_before<C>(s, of_warp, all);
+    if (above < want && want <= above + of_warp) { // one warp at most
+        above += lanes_up_to(sum) - sum;
 #pragma unroll
-    for (int i = 0; i < kOwn; i++) {
-        if (above < want && want <= above + own[i]) {
-            s.bin = top - i;
-            s.above = above;
-            s.inside = own[i];
+        for (int i = 0; i < kOwn; i++) {
+            if (above < want && want <= above + own[i]) {
+                s.bin = top - i;
+                s.above = above;
+                s.inside = own[i];
+            }
+            above += own[i];
         }
-        above += own[i];
     }
     sync_all<C>(); // the bins have been read, the bin is there
     return all;

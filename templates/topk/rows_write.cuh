@@ -1,5 +1,6 @@
 // rows_write.cuh - what was chosen, in order: by index from a bitmap of the part, which has no
-// trace of the order in which bits were set; by score with a network that sorts.
+// trace of the order in which bits were set; by score, or of rows too long for a bitmap, with a
+// network that sorts.
 #pragma once
 #include "topk/rows_select.cuh"
 
@@ -10,7 +11,7 @@ template <Config C, bool Merges, typename Out> struct Chosen {
     const Row<C, Merges> &row;
     Shared<C> &s;
     const u64 *list;
-    u32 *work; // the bitmap, or what is sorted
+    u32 *work; // the bitmap
     Out *out;  // of the row
     u32 k;
     i32 first, units; // of the part
@@ -42,7 +43,7 @@ template <Config C, bool Merges, typename Out> struct Chosen {
         for (i32 w = begin + lane; w < end; w += 32) {
             own += u32(__popc(work[w]));
         }
-        u32 at = __shfl_sync(0xffffffffu, sum_before<C>(s, own, all), 0); // of warps before
+        u32 at = warps_before<C>(s, warp_sum(own), all);
         at += ranks_before<C>(s, all, total);
 #pragma unroll 1
         for (i32 w = begin; w < end; w += 32) {
@@ -78,28 +79,39 @@ template <Config C, bool Merges, typename Out> struct Chosen {
         }
     }
 
-    // The first CTA gets all that are chosen, and sorts them.
-    __device__ __forceinline__ void by_score() const
+    // What a network sorts: by score a candidate as it is, by index with its halves exchanged.
+    __device__ __forceinline__ static u64 turned(u64 candidate)
     {
-        u64 *chosen = reinterpret_cast<u64 *>(work);
+        return C.sort == BY_SCORE ? candidate : candidate << 32 | candidate >> 32;
+    }
+
+    // The first CTA gets all that are chosen, in place of its list, and sorts them: by score, or by
+    // index where no bitmap has room.
+    __device__ __forceinline__ void by_network() const
+    {
+        constexpr int kOwn = C.list / C.threads;
+        static_assert(kOwn <= 8, "list: a thread keeps its part in registers");
+        u64 *chosen = const_cast<u64 *>(list), kept[kOwn];
         u32 size = 2, own = 0, all = 0, total = 0;
 
         while (size < k) {
             size *= 2;
         }
-#pragma unroll 1
-        for (u32 i = threadIdx.x; i < held; i += C.threads) {
-            own += list[i] >= from ? 1 : 0;
+#pragma unroll
+        for (int n = 0; n < kOwn; n++) {
+            const u32 i = u32(n * C.threads) + threadIdx.x;
+            kept[n] = i < held && list[i] >= from ? list[i] : 0;
+            own += kept[n] != 0 ? 1 : 0;
         }
-        u32 at = sum_before<C>(s, own, all);
+        u32 at = sum_before<C>(s, own, all); // all of the CTA have read
         at += ranks_before<C>(s, all, total);
-#pragma unroll 1
-        for (u32 i = threadIdx.x; i < held; i += C.threads) {
-            if (list[i] >= from) {
+#pragma unroll
+        for (int n = 0; n < kOwn; n++) {
+            if (kept[n] != 0) {
                 if constexpr (kCluster > 1) {
-                    cluster_put(chosen + at++, 0, list[i]);
+                    cluster_put(chosen + at++, 0, turned(kept[n]));
                 } else {
-                    chosen[at++] = list[i];
+                    chosen[at++] = turned(kept[n]);
                 }
             }
         }
@@ -114,7 +126,7 @@ template <Config C, bool Merges, typename Out> struct Chosen {
         sort(chosen, size);
 #pragma unroll 1
         for (u32 i = threadIdx.x; i < total; i += C.threads) {
-            out[i] = row.written(candidate_index(chosen[i]));
+            out[i] = row.written(candidate_index(turned(chosen[i])));
         }
         fill(total);
     }
