@@ -318,6 +318,7 @@ static const struct {
     {HONE_OP_MQA_LOGITS, BIT(HONE_OP_MQA_LOGITS), problems_add_scores},
     {HONE_OP_MQA_LOGITS_PAGED, BIT(HONE_OP_MQA_LOGITS_PAGED), problems_add_paged_scores},
     {HONE_OP_TOPK, BIT(HONE_OP_TOPK), problems_add_topk},
+    {HONE_OP_INDEX_PREPARE, BIT(HONE_OP_INDEX_PREPARE), problems_add_prepare},
 };
 
 /* Bit `op` of *wanted for each op of the list. */
@@ -325,7 +326,8 @@ static hone_status parse_ops(const char *ops, uint32_t *wanted, hone_error *erro
 {
     const uint32_t apart = BIT(HONE_OP_KV_GATHER) | BIT(HONE_OP_MOE_GEMM) | BIT(HONE_OP_MOE_ALIGN) |
                            BIT(HONE_OP_MOE_COMBINE) | BIT(HONE_OP_MQA_LOGITS) |
-                           BIT(HONE_OP_MQA_LOGITS_PAGED) | BIT(HONE_OP_TOPK);
+                           BIT(HONE_OP_MQA_LOGITS_PAGED) | BIT(HONE_OP_TOPK) |
+                           BIT(HONE_OP_INDEX_PREPARE);
 
     *wanted = ops == NULL ? ~apart : 0;
     for (const char *at = ops; at != NULL;) {
@@ -340,7 +342,7 @@ static hone_status parse_ops(const char *ops, uint32_t *wanted, hone_error *erro
             return status_set(
                 error, HONE_UNKNOWN, NULL, 0,
                 "no op '%.*s' of models; there are: fp8_gemm act_quant kv_quant kv_gather moe_gemm "
-                "moe_align moe_combine mqa_logits mqa_logits_paged topk",
+                "moe_align moe_combine mqa_logits mqa_logits_paged topk index_prepare",
                 (int)(len < 40 ? len : 40), at);
         }
         *wanted |= BIT(op);

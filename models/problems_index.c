@@ -133,3 +133,30 @@ hone_status problems_add_paged_scores(problem_list *list, const shape *s, int64_
 done:
     return status;
 }
+
+/* Queries and keys made ready for their scores, one launch in each layer that scores: V3.2 and those
+ * like it turn the first 64 dims, V4 the last ones; V4.1 has no transform (kernels.md 3.4). A token
+ * that has no key in a layer has no slot. */
+hone_status problems_add_prepare(problem_list *list, const shape *s, int64_t m, hone_error *error)
+{
+    const llm *l = list->l;
+    hone_problem problem;
+    hone_index_prepare *p = &problem.as.index_prepare;
+    shape used = *s;
+
+    if (element_of(s) == HONE_DTYPE_NONE) {
+        return HONE_OK;
+    }
+    problem_init(&problem, HONE_OP_INDEX_PREPARE);
+    p->tokens = m;
+    p->pages = integer_ceil_div(m, SHAPES_PAGE_TOKENS); /* a free field */
+    p->page_size = SHAPES_PAGE_TOKENS;
+    p->heads = (int32_t)l->index_heads;
+    p->rope = l->attention == LLM_SOURCED || l->attention == LLM_COMPRESSED ? HONE_ROPE_LAST
+                                                                            : HONE_ROPE_FIRST;
+    p->hadamard = l->attention != LLM_SOURCED;
+    p->record = s->record;
+    problem_derive(&problem);
+    used.layers = (int32_t)l->index_layers;
+    return problems_add(list, &problem, &used, error);
+}

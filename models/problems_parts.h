@@ -23,5 +23,6 @@ hone_status problems_add_topk(problem_list *list, const shape *s, int64_t m, hon
 hone_status problems_add_scores(problem_list *list, const shape *s, int64_t m, hone_error *error);
 hone_status problems_add_paged_scores(problem_list *list, const shape *s, int64_t m,
                                       hone_error *error);
+hone_status problems_add_prepare(problem_list *list, const shape *s, int64_t m, hone_error *error);
 
 #endif

@@ -76,3 +76,26 @@ __device__ __forceinline__ u32 e2m1x8_join(const u32 (&pair)[4], const u32 (&x)[
     asm("lop3.b32 %0, 0x0f0f0f0f, %1, %2, 0xca;" : "=r"(word) : "r"(even), "r"(odd << 4));
     return word ^ 0x44444444u; // plus 4, or less, modulo 8
 }
+
+// The power of two from amax / 6 on: 6 is 1.5 * 2^2, so that a mantissa up to 0.5 stays in its
+// binade. The floors of amax are 1e-4, or 6 * 2^-126. Of two tiles at once: bf16 of the amaxima
+// become bf16 of the scales and of their inverses.
+template <int Rule> __device__ __forceinline__ PowerPair e2m1_scales(u32 amax)
+{
+    constexpr u32 kFloor = Rule == POW2_AMAX ? 0x38d138d1u : 0x01c001c0u;
+    const u32 above = (larger_pair<bf16>(amax, kFloor) + 0x003f003fu) & 0xff80ff80u; // four times
+    return {above - 0x01000100u, 0x80008000u - above};
+}
+
+// Codes of eight finite bf16 of the tile whose scale is half `half` of these.
+__device__ __forceinline__ u32 e2m1x8_of(const u32 (&x)[4], const PowerPair &two, int half)
+{
+    const u32 by_two = half_of(two.inverse + 0x00800080u, half);
+    const u32 by_one = half_of(two.inverse, half);
+    u32 pair[4];
+#pragma unroll
+    for (int i = 0; i < 4; i++) {
+        pair[i] = e2m1_pair<BrainPairs>(x[i] & kMagnitudes, by_two, by_one);
+    }
+    return e2m1x8_join(pair, x);
+}

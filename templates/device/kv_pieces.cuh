@@ -123,17 +123,6 @@ template <int N> __device__ __forceinline__ void join_maxima(u32 (&pair)[N])
     }
 }
 
-// One half of a pair, twice.
-__device__ __forceinline__ u32 half_of(u32 pair, int half)
-{
-    return half == 0 ? half_twice<0>(pair) : half_twice<1>(pair);
-}
-
-// bf16 of the scales of two tiles, powers of two, and of their inverses.
-struct PowerPair {
-    u32 scale, inverse;
-};
-
 // Tiles are encoded two at a time: prepare(m) makes what those of register m need, and
 // encode(r, h, two) piece r of it, in half h.
 template <int Pieces, typename Prepare, typename Encode>

@@ -54,3 +54,14 @@ template <int Half> __device__ __forceinline__ u32 half_twice(u32 pair)
 {
     return bytes_of < Half == 0 ? 0x1010u : 0x3232u > (pair, pair);
 }
+
+// One half of a pair, twice.
+__device__ __forceinline__ u32 half_of(u32 pair, int half)
+{
+    return half == 0 ? half_twice<0>(pair) : half_twice<1>(pair);
+}
+
+// bf16 of the scales of two tiles, powers of two, and of their inverses.
+struct PowerPair {
+    u32 scale, inverse;
+};

@@ -4,6 +4,7 @@
 //
 // A row of 128 is 16 lanes' of one warp, eight elements each; the rows of a token are its heads and
 // then its key. Slots, NaN and infinity are as in kv_quant. Domains and launch: rows.yaml.
+#include "device/e2m1_codes.cuh"
 #include "device/kv_page.cuh"
 #include "device/quantise.cuh"
 
@@ -100,23 +101,6 @@ __device__ __forceinline__ void round_to_bf16(float (&x)[kOwn])
     }
 }
 
-// The power of two from amax / 6 on, as a ue8m0 code: 6 is 1.5 * 2^2, so that a mantissa up to 0.5
-// stays in its binade. The floors of amax are 1e-4, or 6 * 2^-126.
-template <int Rule> __device__ __forceinline__ u32 pow2_of_sixth(float amax)
-{
-    const float floored = fmaxf(amax, Rule == POW2_AMAX ? kAmaxFloor : 6 * kSmallestNormal);
-    return ((__float_as_uint(floored) + 0x3fffffu) >> 23) - 2;
-}
-
-// The e2m1 next to x, ties to even, 6 at most.
-__device__ __forceinline__ u32 e2m1_of(float x)
-{
-    const float m = fabsf(x);
-    const u32 code = (m > 0.25f) + (m >= 0.75f) + (m > 1.25f) + (m >= 1.75f) + (m > 2.5f) +
-                     (m >= 3.5f) + (m > 5.0f);
-    return __float_as_uint(x) >> 28 & 8u | code;
-}
-
 // What a lane's elements become: codes, and bits of their scale, which neighbours share.
 template <Config C> struct Made {
     static constexpr int kWords = C.e2m1 ? 1 : 2;
@@ -124,13 +108,13 @@ template <Config C> struct Made {
 
     u32 code[kWords], scale;
 
-    // `odd`: NaN and infinities of this lane.
+    // Of bf16 numbers. `odd`: NaN and infinities of this lane.
     __device__ __forceinline__ Made(const float (&x)[kOwn], u32 odd)
     {
-        const float amax = __uint_as_float(lanes_max<kSharers>(finite_bits(x)));
+        const u32 largest = lanes_max<kSharers>(finite_bits(x));
 
         if constexpr (C.e2m1 == 0) {
-            const float s = group_scale<C.rule>(amax);
+            const float s = group_scale<C.rule>(__uint_as_float(largest));
             float y[kOwn];
             divide_all<C.rule, SHORT>(y, x, s, odd == 0); // bf16
             code[0] = e4m3x4_from(y[0], y[1], y[2], y[3]);
@@ -138,15 +122,14 @@ template <Config C> struct Made {
             scale = __float_as_uint(s);
         } else { // it has no NaN: its scale is one
             const bool none = lanes_max<kSharers>(odd) > 0;
-            const u32 exponent = pow2_of_sixth<C.rule>(amax);
-            const float inverse = __uint_as_float((254 - exponent) << 23);
-            u32 word = 0;
+            const PowerPair power = e2m1_scales<C.rule>(largest >> 16); // of bf16, as x is
+            u32 pair[kOwn / 2];
 #pragma unroll
-            for (int i = 0; i < kOwn; i++) {
-                word |= e2m1_of(x[i] * inverse) << 4 * i;
+            for (int i = 0; i < kOwn; i += 2) {
+                pair[i / 2] = bf16x2_from(x[i], x[i + 1]);
             }
-            code[0] = none ? 0 : word;
-            scale = none ? 0xffu : exponent;
+            code[0] = none ? 0 : e2m1x8_of(pair, power, 0);
+            scale = none ? 0xffu : (power.scale & 0xffffu) >> 7;
         }
     }
 

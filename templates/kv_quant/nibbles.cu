@@ -45,32 +45,15 @@ template <Config C> struct Work {
     };
 };
 
-// The power of two from amax / 6 on: 6 is 1.5 * 2^2, so that a mantissa up to 0.5 stays in its
-// binade. The floors of amax are 1e-4, or 6 * 2^-126. Of two tiles at once: bf16 of the amaxima
-// become bf16 of the scales and of their inverses.
-template <int Rule> __device__ __forceinline__ PowerPair pow2_scales(u32 amax)
-{
-    constexpr u32 kFloor = Rule == POW2_AMAX ? 0x38d138d1u : 0x01c001c0u;
-    const u32 above = (larger_pair<bf16>(amax, kFloor) + 0x003f003fu) & 0xff80ff80u; // four times
-    return {above - 0x01000100u, 0x80008000u - above};
-}
-
 template <Config C>
 __device__ __forceinline__ void encode_pow2(const typename Work<C>::Part &in,
                                             const u32 (&maxima)[Work<C>::kMaxima],
                                             typename Work<C>::Made &out)
 {
     encode_pieces<C.pieces>(
-        [&](int m) { return pow2_scales<C.rule>(maxima[m]); },
+        [&](int m) { return e2m1_scales<C.rule>(maxima[m]); },
         [&](int r, int h, const PowerPair &two) {
-            const u32 by_two = half_of(two.inverse + 0x00800080u, h);
-            const u32 by_one = half_of(two.inverse, h);
-            u32 pair[4];
-#pragma unroll
-            for (int i = 0; i < 4; i++) {
-                pair[i] = e2m1_pair<BrainPairs>(in.pair[r][i] & kMagnitudes, by_two, by_one);
-            }
-            out.code[r][0] = e2m1x8_join(pair, in.pair[r]);
+            out.code[r][0] = e2m1x8_of(in.pair[r], two, h);
             out.scale[r] = (h == 0 ? two.scale << 16 : two.scale) >> 23;
         });
 }

@@ -111,6 +111,62 @@ START_TEST(indexers_ask_for_scores)
 }
 END_TEST
 
+/* Queries and keys made ready: by a model's dims that turn, and its caches. */
+static const struct {
+    const char *model;
+    int64_t m;
+    const char *text[2];
+    int32_t launches;
+    size_t len;
+} readied[] = {
+    {"deepseek-v3.2",
+     64,
+     {"index_prepare:tokens=64,pages=1,heads=64,hadamard=1,record=index_132-split-pow2_amax"},
+     61,
+     1},
+    {"glm-5",
+     4096,
+     {"index_prepare:tokens=4096,pages=64,heads=32,hadamard=1,record=index_132-split-pow2_amax"},
+     78,
+     1},
+    {"deepseek-v4-pro",
+     65,
+     {"index_prepare:tokens=65,pages=2,heads=64,hadamard=1,rope=last,record=index_132-split-pow2_"
+      "amax"},
+     30,
+     1},
+    {"deepseek-v4.1-flash",
+     64,
+     {"index_prepare:tokens=64,pages=1,heads=32,rope=last,record=index_132-split-pow2_amax",
+      "index_prepare:tokens=64,pages=1,heads=32,rope=last,record=index_68-split-pow2_amax"},
+     8,
+     2},
+    {"qwen3-32b", 4096, {NULL}, 0, 0},
+};
+
+START_TEST(indexers_ask_for_queries_and_keys)
+{
+    llm_problem *problems = NULL;
+    hone_error error = {0};
+    llm *l = NULL;
+    size_t len = 0;
+
+    ck_assert_int_eq(llm_open(readied[_i].model, &l, NULL), HONE_OK);
+    ck_assert_msg(llm_problems(l, 8, 1, &readied[_i].m, 1, "index_prepare", &problems, &len,
+                               &error) == HONE_OK,
+                  "%s", error.message);
+    ck_assert_uint_eq(len, readied[_i].len);
+    for (size_t i = 0; i < len; i++) {
+        hone_problem want;
+        ck_assert_int_eq(hone_problem_parse(readied[_i].text[i], &want, &error), HONE_OK);
+        ck_assert_mem_eq(&problems[i].problem, &want, sizeof want);
+        ck_assert_int_eq(problems[i].launches, readied[_i].launches);
+    }
+    free(problems);
+    llm_close(l);
+}
+END_TEST
+
 int main(void)
 {
     TCase *tests = tcase_create("problems_index");
@@ -118,5 +174,7 @@ int main(void)
     tcase_add_loop_test(tests, indexers_ask_for_their_choice, 0,
                         sizeof indexed / sizeof indexed[0]);
     tcase_add_loop_test(tests, indexers_ask_for_scores, 0, sizeof scored / sizeof scored[0]);
+    tcase_add_loop_test(tests, indexers_ask_for_queries_and_keys, 0,
+                        sizeof readied / sizeof readied[0]);
     return suite_run("models/problems_index", tests);
 }

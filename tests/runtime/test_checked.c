@@ -155,6 +155,19 @@ END_TEST
 #define KV(tokens)                                                                                 \
     "kv_quant:pages=1048576,page_size=64,record=v41_528-split-pow2_amax,tokens=" tokens
 
+/* Who puts keys into slots, and which operand these are. */
+static const struct {
+    const char *problem;
+    size_t operand;
+} writers[] = {
+    {KV("6"), 1},
+    {"index_prepare:pages=1048576,page_size=64,heads=8,record=index_132-split-pow2_amax,tokens=6",
+     3},
+    {"index_prepare:pages=1048576,page_size=64,heads=8,record=index_68-split-pow2_tiny,tokens=6",
+     3},
+};
+enum { WRITERS = ARRAY_LEN(writers) };
+
 static const struct {
     int64_t slots[6];
     const char *says;
@@ -178,14 +191,16 @@ static const struct {
 START_TEST(slots_must_lie_in_the_cache_and_apart)
 {
     device *d = checked_device();
-    checked_memory m;
 
-    checked_open(&m, d, KV("6"), 4096);
-    checked_put(&m, 1, 0, slots[_i].slots, sizeof slots[_i].slots);
-    ck_assert_int_eq(checked_status(&m, HONE_CHECKED_VALUES),
-                     slots[_i].says != NULL ? HONE_BAD_ARGUMENT : HONE_OK);
-    ck_assert_str_eq(checked_error.message, slots[_i].says != NULL ? slots[_i].says : "");
-    checked_close(&m);
+    for (size_t i = 0; i < WRITERS; i++) {
+        checked_memory m;
+        checked_open(&m, d, writers[i].problem, INT64_C(1) << 20);
+        checked_put(&m, writers[i].operand, 0, slots[_i].slots, sizeof slots[_i].slots);
+        ck_assert_int_eq(checked_status(&m, HONE_CHECKED_VALUES),
+                         slots[_i].says != NULL ? HONE_BAD_ARGUMENT : HONE_OK);
+        ck_assert_str_eq(checked_error.message, slots[_i].says != NULL ? slots[_i].says : "");
+        checked_close(&m);
+    }
     device_close(d);
 }
 END_TEST

@@ -10,6 +10,7 @@ static device *ada;
 
 #define PREPARE "index_prepare/rows"
 #define ROWS_CU "index_prepare/rows.cu"
+#define CODES_CUH "device/e2m1_codes.cuh"
 #define ROWS    "rows_cta=16"
 #define HEADS   "index_prepare:tokens=40,pages=3,page_size=32,heads=8,"
 #define NEAR    HEADS "hadamard=1,record=index_132-split-pow2_amax"
@@ -38,14 +39,14 @@ static const mutant faults[] = {
      NEAR, ROWS, "two scales where the cache holds one"},
     {"infinity as the largest code", PREPARE, ROWS_CU, "(y, x, s, odd == 0)", "(y, x, s, true)",
      PLAIN, ROWS, "an infinite element passes for 448"},
-    {"codes under a scale of NaN", PREPARE, ROWS_CU, "code[0] = none ? 0 : word;",
-     "code[0] = word;", NIBBLES, ROWS, "e2m1 has no NaN"},
+    {"codes under a scale of NaN", PREPARE, ROWS_CU, "code[0] = none ? 0 : e2m1x8_of",
+     "code[0] = e2m1x8_of", NIBBLES, ROWS, "e2m1 has no NaN"},
     {"a NaN of other lanes overlooked", PREPARE, ROWS_CU, "lanes_max<kSharers>(odd) > 0", "odd > 0",
      NIBBLES, ROWS, "a finite scale over a NaN"},
-    {"ties away from zero", PREPARE, ROWS_CU, "(m > 0.25f)", "(m >= 0.25f)", NIBBLES, ROWS,
-     "0.25 is 0"},
-    {"a rounded-down exponent", PREPARE, ROWS_CU, "+ 0x3fffffu) >> 23", ") >> 23", NIBBLES, ROWS,
-     "the largest elements saturate"},
+    {"ties away from zero", PREPARE, CODES_CUH, "e2m1_pair<BrainPairs>(x[i] & kMagnitudes,",
+     "e2m1_pair<BrainPairs>((x[i] & kMagnitudes) + 0x00010001u,", NIBBLES, ROWS, "0.25 is 0"},
+    {"a rounded-down exponent", PREPARE, CODES_CUH, "+ 0x003f003fu) & 0xff80ff80u",
+     ") & 0xff80ff80u", NIBBLES, ROWS, "the largest elements saturate"},
     {"weights without the scale", PREPARE, ROWS_CU,
      "C.e2m1 ? weight : __fmul_rn(weight, __uint_as_float(made.scale))", "weight", NEAR, ROWS,
      "q of e4m3 has no scale of its own"},
