@@ -264,20 +264,21 @@ template <Config C, bool Merges> struct Row {
         u32 seen = 0;
 
         seen = visible_of(block, 0, next, c);
-        if (next < kUnit) {
+        if ((C.block % kUnit != 0 || skew != 0) && next < kUnit) {
             seen |= visible_of(block + 1, next, kUnit, c);
         }
         return seen;
     }
 
-    // Bits `from` to `to` - 1 of columns from `c` on, as far as this block's positions go.
+    // Bits `from` to `to` - 1 of columns from `c` on, as far as this block's positions go. A block
+    // that begins past the row's end, or is none, has none; below it no product overflows.
     __device__ __forceinline__ u32 visible_of(i32 block, i32 from, i32 to, i32 c) const
     {
         const i32 own = block * C.block < len ? list[block] : -1;
-        const i64 base = i64(own) * C.block + c - block * C.block; // the position of column c
-        const i32 most = i32(min(max(limit - base, i64(0)), i64(to)));
+        const i32 within = c + from - block * C.block;
+        const i32 most = min(limit - own * C.block - within, to - from);
 
-        return own < 0 ? 0 : ((1u << most) - 1) & ~0u << from;
+        return u32(own) > u32(limit) / C.block ? 0 : ((1u << max(most, 0)) - 1) << from;
     }
 
     // What is written for a candidate.

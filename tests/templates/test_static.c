@@ -175,6 +175,36 @@ static bool check_draw(const manifest *m, const hone_problem *problem, const gpu
     return clean;
 }
 
+/* The same of a kernel that multiplies nothing: each launch's kernel. */
+static void check_plain(const manifest *m, const hone_problem *problem, const gpu *g,
+                        const config *c)
+{
+    hone_error error = {.status = HONE_OK};
+    plan *p = calloc(1, sizeof *p);
+    jit_request request;
+    compiled *code = NULL;
+    char why[400] = "";
+
+    ck_assert_ptr_nonnull(p);
+    ck_assert_int_eq(manifest_plan(m, problem, &g->facts, c, p, &error), HONE_OK);
+    ck_assert_int_eq(jit_request_plan(shared.templates, m, p, g->facts.arch, &request, &error),
+                     HONE_OK);
+    ck_assert_msg(jit_compile(shared.compiler, &request, &code, &error) == HONE_OK, "%s: %s",
+                  p->launches[0].entry, error.message);
+    ck_assert_msg(!compiled_flaw(code, why, sizeof why), "%s: %s", p->launches[0].entry, why);
+    for (uint32_t i = 0; i < p->launches_len; i++) {
+        sass_function f = {.loops = NULL};
+        ck_assert_msg(sass_read(code->cubin, code->cubin_len, code->kernels[i].lowered, &f,
+                                &error) == HONE_OK,
+                      "%s", error.message);
+        ck_assert_msg(f.all.kinds[SASS_LOCAL] == 0 && code->kernels[i].stack_bytes == 0, "%s",
+                      p->launches[i].entry);
+        sass_function_free(&f);
+    }
+    compiled_free(code);
+    free(p);
+}
+
 /* Which values of which parameters were seen, a bit each. */
 typedef struct coverage {
     uint32_t seen[MANIFEST_MAX_PARAMS];
@@ -238,6 +268,61 @@ START_TEST(what_survives_pruning_is_clean)
 }
 END_TEST
 
+/* ---- Kernels without products ----------------------------------------------------------------
+ */
+
+/* An indexer's choice and what makes its queries and keys ready: every config is clean. */
+static const struct {
+    const char *template_name, *problem, *gpu;
+} plain[] = {
+    {"topk/rows", "topk:rows=64,width=131072,k=512", "h200"},
+    {"topk/rows", "topk:rows=64,width=131072,k=2048,span=both,in=bf16,sort=by_score", "h200"},
+    {"topk/rows", "topk:rows=64,width=131072,k=2048,pick=blocked,block=8,pin=1,drop=1", "h200"},
+    {"topk/rows", "topk:rows=64,width=16384,k=512,span=compressed,pick=listed,block=8", "h200"},
+    {"topk/rows", "topk:rows=1,width=1048576,k=705,span=both", "rtx4090"},
+    {"topk/rows", "topk:rows=4096,width=1048576,k=4096,in=bf16", "rtx4090"},
+    {"topk/rows", "topk:rows=64,width=65536,k=512,pick=listed,block=8,sort=by_score", "rtx5090"},
+    {"index_prepare/rows",
+     "index_prepare:tokens=64,pages=64,heads=64,hadamard=1,record=index_132-split-pow2_amax",
+     "h200"},
+    {"index_prepare/rows",
+     "index_prepare:tokens=64,pages=64,heads=32,rope=last,pairs=halves,record=index_68-split-pow2_"
+     "amax",
+     "rtx4090"},
+};
+
+/* Nothing spilled, no local memory, no remark. */
+START_TEST(a_kernel_without_products_is_clean)
+{
+    enum { DRAWS = 1000 };
+    const char *asked = getenv("HONE_KERNEL_DRAWS");
+    const int most = asked != NULL ? atoi(asked) : 6;
+    hone_error error = {.status = HONE_OK};
+    hone_problem problem;
+    coverage covered = {{0}};
+    space *s = NULL;
+    uint64_t seed = 9 + (uint64_t)_i;
+    int tried = 0;
+    gpu g;
+
+    ck_assert_int_eq(hone_problem_parse(plain[_i].problem, &problem, &error), HONE_OK);
+    ck_assert_int_eq(gpu_find(plain[_i].gpu, &g, &error), HONE_OK);
+    const manifest *m = templates_find(shared.templates, plain[_i].template_name);
+    ck_assert_int_eq(space_open(m, &problem, &g.facts, &s, &error), HONE_OK);
+    for (int i = 0; i < DRAWS && tried < most; i++) {
+        config c;
+        bool found = false, uniform = false;
+        ck_assert_int_eq(space_draw(s, &seed, 0, &c, &found, &uniform, &error), HONE_OK);
+        ck_assert(found);
+        if (cover(&covered, m, &c)) {
+            tried++;
+            check_plain(m, &problem, &g, &c);
+        }
+    }
+    space_close(s);
+}
+END_TEST
+
 static void setup(void)
 {
     shared = kernels_open();
@@ -254,5 +339,6 @@ int main(void)
 
     tcase_add_loop_test(tests, a_tile_of_each_recipe_is_clean, 0, (int)static_cases_len);
     tcase_add_loop_test(tests, what_survives_pruning_is_clean, 0, (int)ARRAY_LEN(drawn));
+    tcase_add_loop_test(tests, a_kernel_without_products_is_clean, 0, (int)ARRAY_LEN(plain));
     return kernels_run("templates/static", tests, setup, teardown);
 }

@@ -28,7 +28,7 @@ hone_run(templates routes_many test_templates_routes LABELS slow TIMEOUT 3600 SE
 # Rows of scores against a full sort.
 hone_test(templates topk LABELS unit release-only LINK hone_bench SOURCES templates/kernels.c templates/mutants.c templates/faults.c templates/proof.c TIMEOUT 600)
 add_dependencies(test_templates_topk hone_emu hone-worker)
-hone_run(templates topk_many test_templates_topk LABELS slow TIMEOUT 7200 SET HONE_TOPK_ROWS=10000 HONE_TOPK_ORDERS=20 HONE_TOPK_FAULTS=1)
+hone_run(templates topk_many test_templates_topk LABELS slow TIMEOUT 7200 SET HONE_TOPK_ROWS=10080 HONE_TOPK_ORDERS=20 HONE_TOPK_FAULTS=1)
 # Faults in what makes an indexer's queries and keys ready.
 hone_test(templates prepare LABELS unit release-only LINK hone_bench SOURCES templates/kernels.c templates/mutants.c templates/faults.c templates/proof.c TIMEOUT 600)
 add_dependencies(test_templates_prepare hone_emu hone-worker)
