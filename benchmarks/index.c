@@ -79,7 +79,7 @@ static void must(hone_status status, const hone_error *error)
 /* Of one problem: the roof's share of the time, and of the time without the launch at what a copy
  * reaches of the bandwidth; NaN where nothing serves it. */
 typedef struct share {
-    double whole, own;
+    double whole, own, ns;
     perf_bound roof;
 } share;
 
@@ -93,11 +93,11 @@ static share share_of(const templates *t, const gpu *g, const char *text)
     must(hone_problem_parse(text, &problem, &error), &error);
     must(default_rank(t, &problem, g, 0, &best, 1, &count, NULL, &error), &error);
     if (count == 0) {
-        return (share){NAN, NAN, PERF_LAUNCH};
+        return (share){NAN, NAN, NAN, PERF_LAUNCH};
     }
     const roofline r = roofline_of(g, &problem, best.ns);
     const double copied = r.bound == PERF_DRAM ? r.roof_ns / PERF_DRAM_SHARE : r.roof_ns;
-    return (share){r.percent / 100, copied / (best.ns - g->launch_ns), r.bound};
+    return (share){r.percent / 100, copied / (best.ns - g->launch_ns), best.ns, r.bound};
 }
 
 static void print_rule(size_t len)
@@ -199,6 +199,60 @@ static void look_at_tokens(const templates *t, const gpu *g, bool table, json_t 
     }
 }
 
+/* Scores and their choice, two launches: which share of both the choice takes, which is the most
+ * that a kernel which chooses while it scores could save. */
+static const struct {
+    const char *what;
+    size_t scores, choice; /* of kinds */
+} decodes[] = {
+    {"64 heads, k 2048 (V3.2)", 0, 6},
+    {"32 heads, k 512 (V4.1)", 1, 7},
+    {"e2m1, 32 heads, k 512 (V4.1)", 2, 7},
+};
+
+static void look_at_both(const templates *t, const gpu *g, size_t decode, bool table, json_t *rows)
+{
+    double least = INFINITY, most = 0;
+    char name[160];
+
+    if (table) {
+        printf("\n%s, choice's percent of scores and choice, %s:\n\n", g->facts.name,
+               decodes[decode].what);
+    }
+    for (size_t c = 0; c < CONTEXTS; c++) {
+        if (table) {
+            printf("| %lldk |", (long long)contexts[c] / 1024);
+        }
+        for (size_t b = 0; b < BATCHES; b++) {
+            const size_t pair[2] = {decodes[decode].scores, decodes[decode].choice};
+            share both[2];
+            for (size_t i = 0; i < 2; i++) {
+                char text[256];
+                snprintf(text, sizeof text, kinds[pair[i]].text, (long long)batches[b],
+                         (long long)contexts[c]);
+                both[i] = share_of(t, g, text);
+            }
+            const double part = both[1].ns / (both[0].ns + both[1].ns);
+            if (table) {
+                printf(" %.0f |", part * 100);
+            }
+            if (batches[b] * contexts[c] >= MANY_KEYS && !isnan(part)) {
+                least = fmin(least, part);
+                most = fmax(most, part);
+            }
+        }
+        if (table) {
+            printf("\n");
+        }
+    }
+    snprintf(name, sizeof name, "%s choice's share of scores and choice, %s, 2^20 keys, least",
+             g->slug, decodes[decode].what);
+    rows_add(rows, name, least, "of both launches", ROWS_NO_BAR, 0);
+    snprintf(name, sizeof name, "%s choice's share of scores and choice, %s, 2^20 keys, most",
+             g->slug, decodes[decode].what);
+    rows_add(rows, name, most, "of both launches", ROWS_NO_BAR, 0);
+}
+
 int main(int argc, char **argv)
 {
     const bool table = argc == 2 && strcmp(argv[1], "--table") == 0;
@@ -216,6 +270,9 @@ int main(int argc, char **argv)
             look_at(t, &g, k, table, rows);
         }
         look_at_tokens(t, &g, table, rows);
+        for (size_t k = 0; k < ARRAY_LEN(decodes); k++) {
+            look_at_both(t, &g, k, table, rows);
+        }
     }
     if (!table) {
         good = rows_print(rows, as_json);

@@ -195,6 +195,17 @@ static const struct {
     {"emu:h20", "scale_pack:rows=65536,groups=56,batch=4", NULL, NULL},
     {"emu:h20", "scale_pack:rows=7168,groups=2048,experts=32", NULL, NULL},
     {"emu:h20", "kv_quant:tokens=4096,pages=256,record=v32_656-interleaved-raw_amax", NULL, NULL},
+    {"emu:h20",
+     "index_prepare:tokens=64,pages=64,heads=64,hadamard=1,record=index_132-split-pow2_amax", NULL,
+     NULL},
+    {"emu:h20",
+     "index_prepare:tokens=64,pages=64,heads=64,pairs=halves,record=index_132-split-raw_amax", NULL,
+     NULL},
+    {"emu:h200", "index_prepare:tokens=256,pages=64,heads=32,rope=last,record=index_68-split-pow2_"
+                 "amax",
+     NULL, NULL},
+    {"emu:h20", "topk:rows=64,width=8192,k=512", TOPK,
+     "threads=512 list=8192 cluster=1 parts=1"}, /* all of it in the list */
 };
 
 /* Of the time; of a pipe's own, where it takes a quarter of the time or more: ptxas drops
