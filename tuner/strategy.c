@@ -8,6 +8,7 @@ static const strategy *const all[] = {
     &strategy_model, /* first: the default */
     &strategy_random,
     &strategy_exhaustive,
+    &strategy_guided,
 };
 
 size_t strategy_len(void)

@@ -23,7 +23,10 @@ typedef struct strategy_problem {
     uint64_t budget; /* candidates that will be asked for; 0: all that there are */
     uint64_t seed;
     const struct candidate_set
-        *known; /* proposed for other problems: compiled already; NULL: none */
+        *known;                 /* proposed for other problems: compiled already; NULL: none */
+    const manifest *definition; /* a space of space_import instead: the others are NULL then */
+    const config *seeds; /* of a definition: what won on other GPUs or problems, the best first */
+    size_t seeds_len;
 } strategy_problem;
 
 typedef struct strategy {
@@ -32,7 +35,8 @@ typedef struct strategy {
     hone_status (*start)(void *state, const strategy_problem *p, hone_error *error);
     /* The next candidate; *found = false when there is none. */
     hone_status (*next)(void *state, candidate *out, bool *found, hone_error *error);
-    void (*learn)(void *state, const candidate *tried, double ns); /* NULL: does not learn */
+    /* How long a proposed one took; HUGE_VAL: it has no time, it failed. NULL: does not learn. */
+    hone_status (*learn)(void *state, const candidate *tried, double ns, hone_error *error);
     void (*stop)(void *state); /* also after a start that failed */
 } strategy;
 
@@ -49,6 +53,6 @@ hone_status strategy_collect(const strategy *s, const strategy_problem *p, candi
 /* Nodes that one step of a walk may cost before it is given up: about a tenth of a second. */
 #define STRATEGY_NODES 2000000u
 
-extern const strategy strategy_model, strategy_random, strategy_exhaustive;
+extern const strategy strategy_model, strategy_random, strategy_exhaustive, strategy_guided;
 
 #endif

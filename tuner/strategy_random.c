@@ -8,10 +8,22 @@
  * often. */
 #define REPEATS 400
 
+static hone_status add_space(random_pool *pool, const manifest *m, const strategy_problem *p,
+                             hone_error *error)
+{
+    const device_facts *facts = p->gpu != NULL ? &p->gpu->facts : NULL;
+    hone_status status = space_open(m, p->problem, facts, &pool->spaces[pool->len], error);
+
+    if (status == HONE_OK) {
+        pool->manifests[pool->len++] = m;
+    }
+    return status;
+}
+
 hone_status random_pool_open(const strategy_problem *p, random_pool *out, hone_error *error)
 {
     hone_status status = HONE_OK;
-    size_t most = templates_len(p->templates);
+    size_t most = p->definition == NULL ? templates_len(p->templates) : 0;
     random_pool pool = {.seed = p->seed};
 
     pool.spaces = calloc(most + 1, sizeof *pool.spaces);
@@ -20,13 +32,15 @@ hone_status random_pool_open(const strategy_problem *p, random_pool *out, hone_e
         status = status_set(error, HONE_NO_MEMORY, "random", 0, "%zu spaces", most);
         goto done;
     }
+    if (p->definition != NULL) {
+        TRY(add_space(&pool, p->definition, p, error));
+    }
     for (size_t i = 0; i < most; i++) {
         const manifest *m = templates_at(p->templates, i);
         bool serves = false;
         TRY(manifest_serves(m, p->problem, &p->gpu->facts, &serves, NULL, error));
         if (serves) {
-            TRY(space_open(m, p->problem, &p->gpu->facts, &pool.spaces[pool.len], error));
-            pool.manifests[pool.len++] = m;
+            TRY(add_space(&pool, m, p, error));
         }
     }
     *out = pool;
