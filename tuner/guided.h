@@ -22,12 +22,12 @@ typedef struct guided_arm {
 typedef struct guided {
     random_pool pool; /* its `seen` are all that were proposed */
     const strategy_problem *p;
-    guided_arm *arms; /* by the pool's spaces */
-    config *near;     /* scratch of GUIDED_NEAR */
-    size_t learned, fresh, seeds_at;
-    bool grown, seeding;             /* seeding: the last proposal was a seed */
-    double best_seed, best_other;    /* nanoseconds; HUGE_VAL: none */
-    candidate elites[GUIDED_ELITES]; /* the best first */
+    guided_arm *arms;                        /* by the pool's spaces */
+    config *near;                            /* scratch of GUIDED_NEAR */
+    size_t learned, fresh, seeds_at, seeded; /* seeded: seeds that were timed */
+    bool grown, seeding;                     /* seeding: the last proposal was a seed */
+    double best_seed, best_other;            /* nanoseconds; HUGE_VAL: none */
+    candidate elites[GUIDED_ELITES];         /* the best first */
     double elite_ns[GUIDED_ELITES];
     size_t elites_len;
 } guided;

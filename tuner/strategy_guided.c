@@ -20,7 +20,7 @@ enum {
     CENTRES = 4, /* best configs whose neighbours are looked at */
     CROSSES = 64,
     CROSSED = 8, /* best configs that are crossed */
-    TRUSTED = 3, /* seeds that are tried whatever they give */
+    TRUSTED = 2, /* seeds that are tried whatever they give, then as many others */
     SEEDS = 8,
     UNBUDGETED = 200, /* what a search without a budget plans for */
 };
@@ -86,6 +86,8 @@ static hone_status learn(void *state, const candidate *tried, double ns, hone_er
     guided *g = state;
     double *best = g->seeding ? &g->best_seed : &g->best_other;
 
+    g->seeded += g->seeding;
+
     if (!guided_observe(&g->arms[arm_of(g, tried->m)], &tried->config, ns)) {
         return status_set(error, HONE_NO_MEMORY, "guided", 0, "an observation");
     }
@@ -138,7 +140,7 @@ static hone_status next_seed(guided *g, candidate *out, bool *found, hone_error 
     const strategy_problem *p = g->p;
 
     while (!*found && p->definition != NULL && g->seeds_at < p->seeds_len && g->seeds_at < SEEDS &&
-           (g->seeds_at < TRUSTED || g->best_seed < g->best_other)) {
+           (g->seeded < TRUSTED || (g->learned >= 2 * TRUSTED && g->best_seed < g->best_other))) {
         bool has = false;
         *out = (candidate){p->definition, p->seeds[g->seeds_at++]};
         TRY(space_has(g->pool.spaces[0], &out->config, &has, error));
