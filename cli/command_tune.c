@@ -109,7 +109,7 @@ static hone_status parse_own(int key, char *text, void *context, hone_error *err
         t->strategy = strategy_find(text);
         if (t->strategy == NULL) {
             status = status_set(error, HONE_UNKNOWN, "--strategy", 0,
-                                "no strategy '%s'; there are model, random and exhaustive", text);
+                                "no strategy '%s'; there are model, random, exhaustive and guided", text);
         }
         break;
     default:
@@ -395,7 +395,7 @@ int command_tune(int argc, char **argv)
         {"every-size", KEY_EVERY_SIZE, NULL, 0,
          "search for sizes too that lie between two whose winners are the same", 0},
         {"seed", KEY_SEED, "N", 0, "of random draws and test data (1)", 0},
-        {"strategy", KEY_STRATEGY, "NAME", 0, "model, random or exhaustive (model)", 0},
+        {"strategy", KEY_STRATEGY, "NAME", 0, "model, random, exhaustive or guided (model)", 0},
         {0},
     };
     static const options_command command = {

@@ -91,8 +91,11 @@ static hone_status choose(verify *v, const hone_problem *problem, candidate **ou
                           hone_error *error)
 {
     if (v->template_name == NULL) {
-        const strategy_problem p = {v->bench.templates,  problem,           &v->bench.device->gpu,
-                                    (uint64_t)v->budget, (uint64_t)v->seed, NULL};
+        const strategy_problem p = {.templates = v->bench.templates,
+                                    .problem = problem,
+                                    .gpu = &v->bench.device->gpu,
+                                    .budget = (uint64_t)v->budget,
+                                    .seed = (uint64_t)v->seed};
         const char *name = v->budget == 0 ? "exhaustive" : "model";
         return strategy_collect(strategy_find(name), &p, out, len, error);
     }

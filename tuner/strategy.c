@@ -79,3 +79,58 @@ done:
     free(list);
     return status;
 }
+
+/* Propose a round; *whole when all of it is known already, and then it is learnt from. */
+static hone_status make_round(const strategy *s, void *state, uint64_t most,
+                              strategy_known_fn known, void *context, candidate *list, size_t *len,
+                              bool *whole, hone_error *error)
+{
+    hone_status status = HONE_OK;
+    double ns[STRATEGY_ROUND];
+    bool found = true;
+
+    *whole = true;
+    for (*len = 0; *len < most && *len < STRATEGY_ROUND;) {
+        TRY(s->next(state, &list[*len], &found, error));
+        if (!found) {
+            break;
+        }
+        *whole = known(context, &list[*len], &ns[*len]) && *whole;
+        ++*len;
+    }
+    for (size_t i = 0; i < *len && *whole; i++) {
+        TRY(s->learn(state, &list[i], ns[i], error));
+    }
+done:
+    return status;
+}
+
+hone_status strategy_round(const strategy *s, const strategy_problem *p, strategy_known_fn known,
+                           void *context, candidate **out, size_t *len, hone_error *error)
+{
+    hone_status status = HONE_OK;
+    candidate *list = malloc(STRATEGY_ROUND * sizeof *list);
+    void *state = calloc(1, s->state_size);
+    uint64_t left = p->budget == 0 ? UINT64_MAX : p->budget;
+    size_t made = 0;
+    bool whole = true;
+
+    if (list == NULL || state == NULL) {
+        free(list);
+        free(state);
+        return status_set(error, HONE_NO_MEMORY, s->name, 0, "a round of candidates");
+    }
+    TRY(s->start(state, p, error));
+    do {
+        TRY(make_round(s, state, left, known, context, list, &made, &whole, error));
+        left -= made;
+    } while (whole && made > 0);
+    *out = list;
+    *len = made;
+    list = NULL;
+done:
+    s->stop(state);
+    free(state);
+    free(list);
+    return status;
+}

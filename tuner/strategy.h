@@ -50,6 +50,20 @@ const strategy *strategy_find(const char *name); /* NULL when unknown */
 hone_status strategy_collect(const strategy *s, const strategy_problem *p, candidate **out,
                              size_t *len, hone_error *error);
 
+/* What is known of a candidate: false when it was not tried yet, else its time as `learn` takes it.
+ */
+typedef bool (*strategy_known_fn)(void *context, const candidate *c, double *ns);
+
+/* Candidates of a strategy that learns which are proposed at once, before any of them is known. */
+#define STRATEGY_ROUND 8
+
+/* The next round of a strategy that learns: everything from the start is proposed again, round by
+ * round and told what is known, up to the first round of which something is not known. So the same
+ * candidates come for the same seed and times, with any number of workers and after a stop. *len =
+ * 0 when the budget or the space is used up. Caller frees *out with free(). */
+hone_status strategy_round(const strategy *s, const strategy_problem *p, strategy_known_fn known,
+                           void *context, candidate **out, size_t *len, hone_error *error);
+
 /* Nodes that one step of a walk may cost before it is given up: about a tenth of a second. */
 #define STRATEGY_NODES 2000000u
 

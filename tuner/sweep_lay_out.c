@@ -169,9 +169,8 @@ static void say_unserved(const sweep *s, sweep_group *group)
              why);
 }
 
-/* `must`: whatever the rules spare. */
-static hone_status add_task(sweep *s, size_t index, const candidate *c, bool must, bool *made,
-                            hone_error *error)
+hone_status sweep_add_task(sweep *s, size_t index, const candidate *c, bool must, bool *made,
+                           hone_error *error)
 {
     hone_status status = HONE_OK;
     sweep_task *task = NULL;
@@ -197,7 +196,7 @@ static hone_status add_first(sweep *s, size_t index, const candidate *c, bool mu
     bool added = false;
 
     TRY(candidate_set_add(&s->known, c, &added, error));
-    TRY(add_task(s, index, c, must, made, error));
+    TRY(sweep_add_task(s, index, c, must, made, error));
 done:
     return status;
 }
@@ -239,7 +238,7 @@ static hone_status make_tasks(sweep *s, size_t index, const candidate *list, siz
         }
     }
     snprintf(group->reason, sizeof group->reason, "every candidate was rejected");
-    if (len == 0) {
+    if (len == 0 && group->finished == 0) {
         say_unserved(s, group);
     }
 done:
@@ -292,11 +291,24 @@ hone_status sweep_next_default(sweep *s, size_t index, bool *made, hone_error *e
         }
         const default_choice *next = &group->defaults[group->defaults_tried++];
         const candidate c = {next->m, next->config};
-        TRY(add_task(s, index, &c, true, made, error));
+        TRY(sweep_add_task(s, index, &c, true, made, error));
         s->total += *made;
     }
 done:
     return status;
+}
+
+strategy_problem sweep_problem(const sweep *s, size_t index)
+{
+    /* One place is the analytical default's (make_tasks), whatever round it is. */
+    const bool learns = s->o->strategy->learn != NULL && s->o->budget > 1;
+
+    return (strategy_problem){.templates = s->o->templates,
+                              .problem = s->groups[index].problem,
+                              .gpu = &s->o->device->gpu,
+                              .budget = s->o->budget - learns,
+                              .seed = s->o->seed + (uint64_t)index,
+                              .known = &s->known};
 }
 
 /* What is tried of a problem beside its default, which counts: what the strategy proposes, or what
@@ -305,18 +317,16 @@ static hone_status choose_candidates(sweep *s, size_t index, candidate **list, s
                                      hone_error *error)
 {
     hone_status status = HONE_OK;
-    const sweep_group *group = &s->groups[index];
-    /* Each problem draws its own candidates, the same ones in every run. */
-    const strategy_problem p = {.templates = s->o->templates,
-                                .problem = group->problem,
-                                .gpu = &s->o->device->gpu,
-                                .budget = s->o->budget,
-                                .seed = s->o->seed + (uint64_t)index,
-                                .known = &s->known};
+    sweep_group *group = &s->groups[index];
+    const strategy_problem p = sweep_problem(s, index);
     candidate between;
     bool agreed = false;
 
     TRY(sweep_agreed(s, index, &between, &agreed, error));
+    group->rounds = !agreed && s->o->strategy->learn != NULL;
+    if (group->rounds) {
+        return sweep_round(s, index, &p, false, list, len, error);
+    }
     if (!agreed) {
         return strategy_collect(s->o->strategy, &p, list, len, error);
     }

@@ -193,8 +193,11 @@ hone_status sweep_settle(sweep *s, size_t index, hone_error *error)
     bool more = false;
 
     TRY(sweep_next_default(s, index, &more, error));
+    if (!more && !s->cancelled) {
+        TRY(sweep_next_round(s, index, &more, error));
+    }
     if (more) {
-        return sweep_begin(s, error); /* settled when that one is finished */
+        return sweep_begin(s, error); /* settled when they are finished */
     }
     TRY(settle_flawed(s, group, error));
     /* Nothing new was tried: the winner stands, and the store is not written. */

@@ -38,6 +38,7 @@ typedef struct sweep_group {
     uint64_t finished;      /* rows that an earlier sweep finished with these templates */
     bool has_winner, again; /* again: a row was left in flight */
     bool laid_out, ended;
+    bool rounds;        /* its strategy learns, and proposes round by round */
     candidate before;   /* the winner under another routing; m NULL: none */
     size_t open;        /* tasks that are not finished */
     uint64_t proved;    /* candidates that are `ok`, of all sweeps */
@@ -88,6 +89,19 @@ hone_status sweep_agreed(sweep *s, size_t group, candidate *out, bool *agreed, h
 /* Make the task of the next of a problem's defaults and queue it, unless one of those tried is
  * right. *made = false when none is left to do. */
 hone_status sweep_next_default(sweep *s, size_t group, bool *made, hone_error *error);
+/* What is tuned of a problem: each draws its own candidates, the same ones in every run. */
+strategy_problem sweep_problem(const sweep *s, size_t group);
+/* Make the task of a candidate and queue it; `must`: whatever the rules spare. *made = false when
+ * the store holds its row, or another sweep has it in flight. */
+hone_status sweep_add_task(sweep *s, size_t group, const candidate *c, bool must, bool *made,
+                           hone_error *error);
+/* The round of a strategy that learns which is not known whole: strategy_round with the store's
+ * rows. `settled`: what has no row counts as failed. Caller frees *list. */
+hone_status sweep_round(sweep *s, size_t group, const strategy_problem *p, bool settled,
+                        candidate **list, size_t *len, hone_error *error);
+/* Make the tasks of the next round and queue them. *made = false when there is none, or the
+ * strategy does not learn. */
+hone_status sweep_next_round(sweep *s, size_t group, bool *made, hone_error *error);
 /* Which of the problem's defaults a template and a config's text are; DEFAULT_TRIES when none. */
 size_t sweep_default_index(const sweep_group *group, const char *template_name, const char *text);
 

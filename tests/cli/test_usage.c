@@ -81,7 +81,7 @@ static const struct {
     {"mkfifo f && hone tune --from f", 2, "f:", "no regular file"},
     {"hone tune --from n --all-models", 2, "--from", "not both"},
     {"hone tune --seed 1.5", 2, "--seed: '1.5'", "whole number"},
-    {"hone tune --strategy best", 2, "'best'", "model, random and exhaustive"},
+    {"hone tune --strategy best", 2, "'best'", "model, random, exhaustive and guided"},
     {"hone tune --m 1,,2", 2, "--m: ''", "whole number from 1"},
     {"hone tune --m 0", 2, "--m: '0'", "from 1"},
     {"hone tune --tp 0", 2, "--tp: '0'", "from 1"},

@@ -171,9 +171,12 @@ hone_status fake_sweep(const char *path, int32_t arch, const char *const *list, 
                                    .device = &d,
                                    .store = s,
                                    .templates = t,
-                                   .strategy = strategy_find(fake_now.random ? "random" : "model"),
+                                   .strategy =
+                                       strategy_find(fake_now.strategy != NULL ? fake_now.strategy
+                                                     : fake_now.random         ? "random"
+                                                                               : "model"),
                                    .engine = fake_open,
-                                   .budget = FAKE_BUDGET,
+                                   .budget = fake_now.budget > 0 ? fake_now.budget : FAKE_BUDGET,
                                    .seed = fake_now.seed != 0 ? fake_now.seed : 3,
                                    .jobs = fake_now.jobs > 0 ? fake_now.jobs : 2,
                                    .limits = fake_now.limits,

@@ -13,14 +13,16 @@
 typedef struct fake_behaviour {
     bool backwards; /* answers come in the opposite order of the submissions */
     bool flaw_all;
-    bool level;      /* all take as long */
-    bool every_size; /* of the sweep */
-    bool random;     /* strategy: quicker to start than the model's ranking */
-    int jobs;        /* of the sweep; 0: two */
-    size_t lanes;    /* proofs at once, at most 4; 0: one */
-    int pause_us;    /* that each proof takes */
-    int told;        /* where progress is written as it is told; 0: nowhere */
-    int die_at;      /* the process ends in this proof; 0: never */
+    bool level;           /* all take as long */
+    bool every_size;      /* of the sweep */
+    bool random;          /* strategy: quicker to start than the model's ranking */
+    const char *strategy; /* NULL: as `random` says */
+    uint64_t budget;      /* 0: FAKE_BUDGET */
+    int jobs;             /* of the sweep; 0: two */
+    size_t lanes;         /* proofs at once, at most 4; 0: one */
+    int pause_us;         /* that each proof takes */
+    int told;             /* where progress is written as it is told; 0: nowhere */
+    int die_at;           /* the process ends in this proof; 0: never */
     int proofs;
     const routing *routing; /* of the sweep; NULL: balanced */
     uint64_t seed;          /* of the sweep; 0: 3 */

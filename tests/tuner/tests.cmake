@@ -8,6 +8,7 @@ if(ZLIB_FOUND)
 endif()
 hone_test(tuner sweep LINK hone_tuner SOURCES tuner/fake_engine.c)
 hone_test(tuner sweep_limits LINK hone_tuner SOURCES tuner/fake_engine.c)
+hone_test(tuner sweep_round LINK hone_tuner SOURCES tuner/fake_engine.c)
 hone_test(tuner sweep_routed LINK hone_tuner SOURCES tuner/fake_engine.c)
 hone_test(tuner sweep_imported LINK hone_tuner SOURCES tuner/fake_engine.c)
 
