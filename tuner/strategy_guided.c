@@ -21,7 +21,7 @@ enum {
     CROSSES = 64,
     CROSSED = 8, /* best configs that are crossed */
     TRUSTED = 2, /* seeds that are tried whatever they give, then as many others */
-    SEEDS = 8,
+    SEEDS = 5,
     UNBUDGETED = 200, /* what a search without a budget plans for */
 };
 /* Standard deviations of the trees below their mean that count as a promise: of the first choice,
