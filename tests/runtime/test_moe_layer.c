@@ -123,6 +123,13 @@ static void run(const char *text, buffer *b)
 /* ---- The chain --------------------------------------------------------------------------------
  */
 
+/* What the first product of `text` made, copied. */
+static middle middle_of(const char *text, buffer place, const buffer first[7])
+{
+    return (middle){store_fixture_problem(text).as.moe_gemm, fetch(place), fetch(first[5]),
+                    fetch(first[6])};
+}
+
 /* y, as it comes from the device, and what lies between the products; the caller frees both. */
 static float *layer_run(const model *m, const char *layout, const weights *w13, const weights *w2,
                         const int32_t *ids, const float *weight, const uint16_t *x, int64_t tokens,
@@ -155,8 +162,7 @@ static float *layer_run(const model *m, const char *layout, const weights *w13, 
              rows, (long long)w13->n, hidden, experts, (long long)tokens, topk, m->recipe, layout,
              m->codes);
     run(text, first);
-    *own = (middle){store_fixture_problem(text).as.moe_gemm, fetch(place), fetch(first[5]),
-                    fetch(first[6])};
+    *own = middle_of(text, place, first);
 
     buffer second[6] = {first[5], first[6], put(w2->codes, (uint64_t)experts * w2->matrix),
                         put(w2->scale, (uint64_t)experts * w2->scales), groups};
