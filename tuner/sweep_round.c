@@ -48,7 +48,8 @@ static int add_row(void *context, const store_row *row)
     results *r = context;
     const bool right = row->result.outcome == STORE_OK;
 
-    if (row->result.outcome != STORE_INFLIGHT && sweep_is_current(r->s, row)) {
+    if (row->result.outcome != STORE_INFLIGHT && row->result.outcome != STORE_IMPORTED &&
+        sweep_is_current(r->s, row)) {
         add_result(r, row->template_name, row->config, right ? row->result.time_ns : HUGE_VAL);
     }
     return r->failed;
