@@ -20,7 +20,7 @@ typedef struct wishes {
     store_files files;
 } wishes;
 
-enum { KEY_OUTCOME = 1000, KEY_FORMAT, KEY_TEMPLATE, KEY_DRY_RUN, KEY_OUTPUT = 'o' };
+enum { KEY_OUTCOME = 1000, KEY_FORMAT, KEY_TEMPLATE, KEY_DRY_RUN, KEY_MODELLED, KEY_OUTPUT = 'o' };
 
 /* A plain argument: first what to do, then import's files. */
 static hone_status parse_argument(wishes *w, const char *text, hone_error *error)
@@ -69,6 +69,9 @@ static hone_status parse_own(int key, char *text, void *context, hone_error *err
         return HONE_OK;
     case KEY_DRY_RUN:
         w->files.dry_run = true;
+        return HONE_OK;
+    case KEY_MODELLED:
+        w->files.allow_modelled = true;
         return HONE_OK;
     default:
         return parse_argument(w, text, error);
@@ -180,12 +183,15 @@ int command_store(int argc, char **argv)
 {
     static const struct argp_option own[] = {
         {"outcome", KEY_OUTCOME, "NAME", 0, "list only these: ok, wrong, compile, ...", 0},
-        {"format", KEY_FORMAT, "NAME", 0, "of files: " STORE_FILES_FORMATS, 0},
+        {"format", KEY_FORMAT, "NAME", 0,
+         "of files: " STORE_FILES_FORMATS "; export: " STORE_FILES_ENGINES, 0},
         {"output", KEY_OUTPUT, "PATH", 0, "export into this folder, or one file NAME.json", 0},
         {"template", KEY_TEMPLATE, "NAME", 0,
          "import: the template of a file that does not say it; its problem and device are told by "
          "--problem and --device",
          0},
+        {"allow-modelled", KEY_MODELLED, NULL, 0,
+         "export for engines: winners whose times are modelled, too", 0},
         {"dry-run", KEY_DRY_RUN, NULL, 0, "import: only say what would be taken", 0},
         {0},
     };

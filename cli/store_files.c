@@ -2,6 +2,7 @@
 #include "cli/store_files.h"
 #include "cli/print.h"
 
+#include "exchange/engine.h"
 #include "exchange/exchange.h"
 
 #include <errno.h>
@@ -20,7 +21,9 @@ static hone_status format_of(const store_files *f, exchange_format *out, hone_er
                                           : 0;
     return *out != 0 ? HONE_OK
                      : status_set(error, HONE_BAD_ARGUMENT, "--format", 0,
-                                  "no format '%s'; there are " STORE_FILES_FORMATS, name);
+                                  "no format '%s'; there are " STORE_FILES_FORMATS
+                                  ", and to export " STORE_FILES_ENGINES,
+                                  name);
 }
 
 /* What --device and --problem name. */
@@ -126,21 +129,72 @@ done:
     return status;
 }
 
+static void tell_engine(const engine_counts *c, const char *output, bool as_json)
+{
+    if (as_json) {
+        json_t *root = json_pack("{s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "folder", output,
+                                 "files", (json_int_t)c->files, "entries", (json_int_t)c->entries,
+                                 "modelled", (json_int_t)c->modelled, "foreign",
+                                 (json_int_t)c->foreign, "untold", (json_int_t)c->untold, "tile",
+                                 (json_int_t)c->tile, "crowded", (json_int_t)c->crowded);
+        print_json(root);
+        json_decref(root);
+        return;
+    }
+    printf("%s: %llu files, %llu buckets; winners left out: %llu whose times are modelled "
+           "(--allow-modelled), %llu of problems without such a file, %llu that may be gate and up "
+           "or down, %llu whose tile Triton does not have, %llu whose bucket another has\n",
+           output, (unsigned long long)c->files, (unsigned long long)c->entries,
+           (unsigned long long)c->modelled, (unsigned long long)c->foreign,
+           (unsigned long long)c->untold, (unsigned long long)c->tile,
+           (unsigned long long)c->crowded);
+}
+
+/* Winners as an engine's config files. */
+static hone_status export_engine(const store_files *f, const options *o, const char *path,
+                                 hone_error *error)
+{
+    hone_status status = HONE_OK;
+    const engine_kind kind = strcmp(f->format, "vllm") == 0 ? ENGINE_VLLM : ENGINE_SGLANG;
+    engine_counts counts;
+    wanted w = {0};
+    store *s = NULL;
+
+    TRY(read_wanted(o, &w, error));
+    TRY(store_open(path, STORE_READ, &s, error));
+    TRY(have_folder(f->output, error));
+    const exchange_choice choice = {w.has_kind ? &w.kind : NULL, w.problems, w.problems_len};
+    TRY(engine_write(s, &choice, kind, f->allow_modelled, f->output, &counts, error));
+    tell_engine(&counts, f->output, o->json);
+done:
+    store_close(s, NULL);
+    free(w.problems);
+    return status;
+}
+
 hone_status store_files_export(const store_files *f, const options *o, const char *path,
                                hone_error *error)
 {
     hone_status status = HONE_OK;
-    exchange_format format;
+    exchange_format format = 0;
     exchange_set set = {0};
     wanted w = {0};
     templates *t = NULL;
     store *s = NULL;
     json_t *list = o->json ? json_array() : NULL;
 
-    TRY(format_of(f, &format, error));
+    const bool engine =
+        f->format != NULL && (strcmp(f->format, "vllm") == 0 || strcmp(f->format, "sglang") == 0);
+    if (!engine) {
+        TRY(format_of(f, &format, error));
+    }
     if (f->output == NULL) {
         status = status_set(error, HONE_BAD_ARGUMENT, "--output", 0,
                             "no file or folder is named; name one: --output PATH");
+        goto done;
+    }
+    if (engine) {
+        TRY(export_engine(f, o, path, error));
         goto done;
     }
     TRY(read_wanted(o, &w, error));

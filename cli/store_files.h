@@ -5,11 +5,12 @@
 #include "cli/options.h"
 
 #define STORE_FILES_FORMATS "cachefile, t4"
+#define STORE_FILES_ENGINES "vllm, sglang"
 
 /* What only these two actions take; NULL: not given. */
 typedef struct store_files {
     const char *format, *output, *template_name;
-    bool dry_run;
+    bool dry_run, allow_modelled;
     const char **files; /* owned list of borrowed texts */
     size_t files_len;
 } store_files;

@@ -29,7 +29,8 @@ static const struct {
      "--sample --seed --threads --schedules --arithmetic --checks --timing --rows --device --json"},
     {"report", "--details --output --device --store --json"},
     {"lookup", PROBLEMS " --strict --allow-modelled --store"},
-    {"store", "--outcome --store --json --format --output --problem --device --template --dry-run"},
+    {"store", "--outcome --store --json --format --output --problem --device --template --dry-run "
+              "--allow-modelled"},
     {"convert", "--block --scales --requantise --rule --no-fold --pair --skip --threads --replace "
                 "--check --pow2 --device "
                 "--json"},

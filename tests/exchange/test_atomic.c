@@ -72,7 +72,7 @@ START_TEST(a_killed_writer_leaves_the_old_file)
     snprintf(j.path, sizeof j.path, "%s", sample_path("out.json"));
     write_in_turns(j.space, j.path, 1);
     for (int i = 0; i < KILLS; i++) {
-        const struct timespec pause = {.tv_nsec = rand_r(&seed) % 6000 * 1000};
+        const struct timespec pause = {.tv_nsec = rand_r(&seed) % 40000 * 1000};
         const int pid = scratch_spawn(work, &j);
         nanosleep(&pause, NULL);
         kill(pid, SIGKILL);
