@@ -294,11 +294,22 @@ END_TEST
 
 /* Eight orders of warps with both timings, all checks, two SMs: what goes from tile to tile, from
  * CTA to CTA and through the copy engine. */
-#define CONFIG(swap, m, n, rows, columns, chunks, sets, stages, pair, split, staged, idle, loader) \
+#define SHARED(swap, m, n, rows, columns, chunks, sets, queue, stages, pair, split, share, staged, \
+               idle, loader)                                                                       \
     "swap=" #swap " block_m=" #m " block_n=" #n " row_groups=" #rows " column_groups=" #columns    \
     " chunks=" #chunks " sets=" #sets " stages=" #stages " pair=" #pair " split_k=" #split         \
-    " queue=1 share=1 raster=8 staged=" #staged " loader_registers=" #loader                       \
+    " queue=" #queue " share=" #share " raster=8 staged=" #staged " loader_registers=" #loader     \
     " residency=1 idle=" #idle
+#define CONFIG(swap, m, n, rows, columns, chunks, sets, stages, pair, split, staged, idle, loader) \
+    SHARED(swap, m, n, rows, columns, chunks, sets, 1, stages, pair, split, 1, staged, idle, loader)
+#define FOUR_BITS(fold, m, n, rows, sets, joint, stages, pair, split, staged, residency, idle)     \
+    "fold=" #fold " block_m=" #m " block_n=" #n " row_groups=" #rows " chunks=1 sets=" #sets       \
+    " joint=" #joint " stages=" #stages " pair=" #pair " split_k=" #split                          \
+    " raster=1 staged=" #staged " residency=" #residency " idle=" #idle
+#define SCALED_BY(swap, m, n, k, rows, columns, stages, split, raster, residency)                  \
+    "swap=" #swap " block_m=" #m " block_n=" #n " block_k=" #k " warps_r=" #rows                   \
+    " warps_c=" #columns " stages=" #stages " split_k=" #split " raster=" #raster                  \
+    " residency=" #residency
 static const struct {
     const char *device, *template, *recipe, *config;
 } scheduled[] = {
@@ -320,12 +331,26 @@ static const struct {
     {ADA, MMA_SYNC, "ue8m0-1x32-32x32",
      "swap=0 block_m=32 block_n=64 block_k=128 warps_m=1 warps_n=2 warps_k=2 split_k=2 stages=3 "
      "promote=32 raster=1 residency=1"},
+    /* Tiles that clusters share, rows and columns, alone and in pairs; a queue of two products. */
+    {HOPPER, WGMMA, "f32-1x128-128x128", SHARED(0, 64, 64, 1, 1, 1, 1, 1, 3, 0, 1, 3, 1, 1, 40)},
+    {HOPPER, WGMMA, "ue8m0-1x32-32x32", SHARED(1, 16, 128, 2, 1, 1, 2, 2, 3, 2, 1, 3, 0, 1, 56)},
+    {HOPPER, WGMMA, "f32-1x32-128x128,out=f32,accumulate=1",
+     SHARED(0, 128, 64, 2, 1, 1, 2, 2, 3, 1, 1, 3, 1, 1, 56)},
+    {HOPPER, FP4, "f32-1x128-e2m1/ue8m0/1x32", FOUR_BITS(1, 64, 128, 2, 1, 1, 4, 1, 1, 1, 1, 1)},
+    {HOPPER, FP4, "ue8m0-1x32-e2m1/1x32", FOUR_BITS(0, 16, 64, 1, 2, 2, 4, 0, 1, 0, 2, 1)},
+    {HOPPER, FP4, "f32-1x128-e2m1/ue8m0/1x32,out=f32,accumulate=1",
+     FOUR_BITS(0, 32, 128, 2, 1, 1, 4, 0, 2, 0, 1, 0)},
+    {RTX5090, SCALED, "ue8m0-1x32-32x32", SCALED_BY(0, 32, 64, 128, 2, 1, 3, 1, 8, 1)},
+    {RTX5090, SCALED, "ue8m0-1x32-e2m1/1x32,accumulate=1",
+     SCALED_BY(1, 8, 64, 128, 4, 1, 3, 2, 1, 2)},
+    {RTX5090, SCALED, "ue8m0-1x128-e2m1/32x32,out=f32", SCALED_BY(0, 64, 32, 64, 4, 1, 4, 1, 1, 1)},
 };
 
 START_TEST(every_schedule_gives_the_same_bits)
 {
     const bool full = draws() > 0, splits = strstr(scheduled[_i].config, "split_k=2") != NULL;
-    const int64_t n = 136, k = splits ? 1040 : 400; /* a part has four K blocks at least */
+    const int64_t n = 136; /* a part has four K blocks at least */
+    const int64_t k = k_of(scheduled[_i].recipe, splits ? 1040 : 400);
     hone_error error = {0};
     corner_candidate c = {.d = NULL};
     config chosen;
@@ -343,8 +368,8 @@ START_TEST(every_schedule_gives_the_same_bits)
         for (size_t i = full ? 0 : 3; i < ARRAY_LEN(ms); i += full ? 1 : 6) {
             const hone_problem problem = corner_problem(scheduled[_i].recipe, ms[i], n, k);
             char why[240];
-            /* mma_sync has no persistent grid, and splits tiles for the SMs that there are. */
-            const int32_t sms = strcmp(scheduled[_i].template, MMA_SYNC) == 0 ? 0 : 2;
+            /* mma.sync has no persistent grid, and splits tiles for the SMs that there are. */
+            const int32_t sms = strcmp(scheduled[_i].device, HOPPER) == 0 ? 2 : 0;
             ck_assert(corner_plan(&c, &problem, sms, p));
             corner_schedules(&c, &problem, p, full ? 8 : 2, why);
             ck_assert_msg(why[0] == '\0', "%s at m=%d: %s", c.text, (int)ms[i], why);
