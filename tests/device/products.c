@@ -37,7 +37,7 @@ const product products[] = {
     {"wgmma_32_row", WGMMA, SIZES "f32-1x32-1x32",
      CONFIG(1, 64, 128, 2, 1, 1, 1, 4, 0, 1, 1, 1, 1, 56)},
     {"wgmma_split", WGMMA, "fp8_gemm:m=7,n=264,k=1040,recipe=f32-1x128-128x128",
-     CONFIG(1, 8, 128, 2, 1, 1, 1, 4, 0, 2, 1, 0, 0, 40)},
+     CONFIG(1, 8, 128, 2, 1, 1, 1, 4, 0, 2, 1, 0, 0, 56)},
     {"wgmma_shared", WGMMA, SIZES "f32-1x32-128x128",
      CONFIG(0, 64, 64, 1, 1, 2, 1, 4, 0, 1, 3, 1, 1, 40)},
     {"fp4_late", FP4, ROWS "f32-1x128-e2m1/ue8m0/1x32",
