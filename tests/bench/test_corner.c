@@ -342,7 +342,7 @@ static const struct {
      FOUR_BITS(0, 32, 128, 2, 1, 1, 4, 0, 2, 0, 1, 0)},
     {RTX5090, SCALED, "ue8m0-1x32-32x32", SCALED_BY(0, 32, 64, 128, 2, 1, 3, 1, 8, 1)},
     {RTX5090, SCALED, "ue8m0-1x32-e2m1/1x32,accumulate=1",
-     SCALED_BY(1, 8, 64, 128, 2, 1, 3, 2, 1, 2)},
+     SCALED_BY(1, 8, 64, 128, 2, 1, 3, 2, 1, 1)},
     {RTX5090, SCALED, "ue8m0-1x128-e2m1/32x32,out=f32", SCALED_BY(0, 64, 32, 64, 4, 1, 4, 1, 1, 1)},
 };
 
