@@ -183,9 +183,10 @@ int command_store(int argc, char **argv)
 {
     static const struct argp_option own[] = {
         {"outcome", KEY_OUTCOME, "NAME", 0, "list only these: ok, wrong, compile, ...", 0},
-        {"format", KEY_FORMAT, "NAME", 0,
-         "of files: " STORE_FILES_FORMATS "; export: " STORE_FILES_ENGINES, 0},
-        {"output", KEY_OUTPUT, "PATH", 0, "export into this folder, or one file NAME.json", 0},
+        {"format", KEY_FORMAT, "NAME", 0, "of files: " STORE_FILES_FORMATS ", " STORE_FILES_ENGINES,
+         0},
+        {"output", KEY_OUTPUT, "PATH", 0,
+         "export into this folder, or one file NAME.json; import: where an engine's seeds go", 0},
         {"template", KEY_TEMPLATE, "NAME", 0,
          "import: the template of a file that does not say it; its problem and device are told by "
          "--problem and --device",

@@ -22,8 +22,14 @@ static hone_status format_of(const store_files *f, exchange_format *out, hone_er
     return *out != 0 ? HONE_OK
                      : status_set(error, HONE_BAD_ARGUMENT, "--format", 0,
                                   "no format '%s'; there are " STORE_FILES_FORMATS
-                                  ", and to export " STORE_FILES_ENGINES,
+                                  ", " STORE_FILES_ENGINES,
                                   name);
+}
+
+static bool is_engine(const store_files *f)
+{
+    return f->format != NULL &&
+           (strcmp(f->format, "vllm") == 0 || strcmp(f->format, "sglang") == 0);
 }
 
 /* What --device and --problem name. */
@@ -183,8 +189,7 @@ hone_status store_files_export(const store_files *f, const options *o, const cha
     store *s = NULL;
     json_t *list = o->json ? json_array() : NULL;
 
-    const bool engine =
-        f->format != NULL && (strcmp(f->format, "vllm") == 0 || strcmp(f->format, "sglang") == 0);
+    const bool engine = is_engine(f);
     if (!engine) {
         TRY(format_of(f, &format, error));
     }
@@ -277,6 +282,30 @@ done:
     return status;
 }
 
+/* An engine's file gives seeds, on standard output or in --output's file; no row of a store. */
+static hone_status import_seeds(const store_files *f, hone_error *error)
+{
+    hone_status status = HONE_OK;
+    char *text = NULL;
+    uint64_t len = 0;
+
+    if (f->files_len != 1) {
+        return status_set(error, HONE_BAD_ARGUMENT, "store import", 0,
+                          "one FILE of an engine's is read at a time, not %zu", f->files_len);
+    }
+    TRY(engine_read_seeds(f->files[0], &text, &len, error));
+    if (f->output == NULL || f->dry_run) {
+        fputs(text, stdout);
+    } else {
+        TRY(exchange_replace_file(f->output, text, strlen(text), error));
+    }
+    fprintf(stderr, "%s: %llu seeds, without times; reachable by lookups: 0\n", f->files[0],
+            (unsigned long long)len);
+done:
+    free(text);
+    return status;
+}
+
 hone_status store_files_import(const store_files *f, const options *o, const char *path,
                                hone_error *error)
 {
@@ -284,8 +313,11 @@ hone_status store_files_import(const store_files *f, const options *o, const cha
     exchange_format format;
     wanted w = {0};
     templates *t = NULL;
-    json_t *list = o->json ? json_array() : NULL;
 
+    if (is_engine(f)) {
+        return import_seeds(f, error);
+    }
+    json_t *list = o->json ? json_array() : NULL;
     TRY(format_of(f, &format, error));
     TRY(read_wanted(o, &w, error));
     if (f->files_len == 0 || w.problems_len > 1) {

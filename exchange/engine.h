@@ -33,4 +33,10 @@ hone_status engine_write(store *s, const exchange_choice *choice, engine_kind ki
                          bool allow_modelled, const char *folder, engine_counts *out,
                          hone_error *error);
 
+/* An engine's file as seeds: a line for each bucket, "m=64 block_m=16 block_n=64 block_k=128
+ * raster=8 warps=4 stages=3", `len` of them. It holds no time, problem or device, so that nothing
+ * of it can become a row. HONE_IO, HONE_LIMIT, HONE_BAD_TEXT with line or bucket. Caller frees
+ * *out. */
+hone_status engine_read_seeds(const char *path, char **out, uint64_t *len, hone_error *error);
+
 #endif

@@ -71,6 +71,10 @@ typedef enum exchange_format { EXCHANGE_CACHEFILE = 1, EXCHANGE_T4 } exchange_fo
 hone_status exchange_write(const exchange_space *space, exchange_format format, const manifest *m,
                            const char *path, hone_error *error);
 
+/* Replace a file by these bytes, whole or not at all, as exchange_write does. */
+hone_status exchange_replace_file(const char *path, const char *bytes, size_t len,
+                                  hone_error *error);
+
 /* What a file that hone did not write does not say. Zero: nothing. */
 typedef struct exchange_given {
     const hone_problem *problem;

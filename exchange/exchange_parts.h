@@ -24,10 +24,6 @@ const char *exchange_join_config(arena *memory, const char *const *names, const 
 
 /* ---- Files. */
 
-/* Replace a file by these bytes, whole or not at all. */
-hone_status exchange_replace_file(const char *path, const char *bytes, size_t len,
-                                  hone_error *error);
-
 /* Read one JSON object of a file. With `torn` (not NULL) one that a crash cut short is completed
  * behind its last whole row, a list or object two deep, and *torn says so. Caller drops *out. */
 hone_status exchange_read_json(const char *path, bool *torn, json_t **out, hone_error *error);

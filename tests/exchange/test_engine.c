@@ -227,6 +227,56 @@ START_TEST(tiles_that_triton_lacks_are_named)
 }
 END_TEST
 
+static hone_status seeds_of(const char *text, char **out, uint64_t *len)
+{
+    char path[FOLDER_BYTES + 64];
+
+    snprintf(path, sizeof path, "%s/engine.json", scratch_here.folder);
+    file_write_text(path, text);
+    return engine_read_seeds(path, out, len, &scratch_error);
+}
+
+#define TILE                                                                                       \
+    "{\"BLOCK_SIZE_M\":16,\"BLOCK_SIZE_N\":64,\"BLOCK_SIZE_K\":128,\"GROUP_SIZE_M\":16,"           \
+    "\"num_warps\":4,\"num_stages\":3}"
+
+START_TEST(an_engines_file_gives_seeds)
+{
+    static const struct {
+        const char *text, *says;
+    } wrong[] = {
+        {"{\"1\":" TILE ",\"1\":" TILE "}", "duplicate"},
+        {"{\"-1\":" TILE "}", "no bucket"},
+        {"{\"0\":" TILE "}", "no bucket"},
+        {"{\"1.5\":" TILE "}", "no bucket"},
+        {"{\"9999999999999\":" TILE "}", "no bucket"},
+        {"{\"64\":[1]}", "bucket '64': is no object"},
+        {"{\"64\":{\"BLOCK_SIZE_M\":16}}", "'BLOCK_SIZE_N' is no whole number"},
+        {"{\"64\":{\"BLOCK_SIZE_M\":1e3}}", "'BLOCK_SIZE_M' is no whole number"},
+        {"{\"64\":" TILE, "column"},
+        {"[]", "no JSON object"},
+    };
+    char *text = NULL;
+    uint64_t len = 0;
+
+    ck_assert_msg(seeds_of("{\"triton_version\":\"3.4.0\",\"1\":" TILE ",\"64\":" TILE "}", &text,
+                           &len) == HONE_OK,
+                  "%s", scratch_error.message);
+    ck_assert_uint_eq(len, 2);
+    ck_assert_str_eq(text, "m=1 block_m=16 block_n=64 block_k=128 raster=16 warps=4 stages=3\n"
+                           "m=64 block_m=16 block_n=64 block_k=128 raster=16 warps=4 stages=3\n");
+    free(text);
+    text = NULL;
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        ck_assert_msg(seeds_of(wrong[i].text, &text, &len) == HONE_BAD_TEXT, "%s: taken",
+                      wrong[i].text);
+        ck_assert_msg(strstr(scratch_error.message, wrong[i].says) != NULL, "%s: %s", wrong[i].text,
+                      scratch_error.message);
+        ck_assert_ptr_null(text);
+    }
+}
+END_TEST
+
 int main(void)
 {
     TCase *tests = tcase_create("engine");
@@ -237,5 +287,6 @@ int main(void)
     tcase_add_test(tests, provenance_lies_beside);
     tcase_add_test(tests, modelled_winners_are_left_out);
     tcase_add_test(tests, tiles_that_triton_lacks_are_named);
+    tcase_add_test(tests, an_engines_file_gives_seeds);
     return suite_run("exchange/engine", tests);
 }
