@@ -61,6 +61,14 @@ template <typename Pairs> __device__ __forceinline__ u32 e2m1_pair(u32 magnitude
                         Pairs::line(magnitude, one, Pairs::kLarge));
 }
 
+// The same of q.
+__device__ __forceinline__ u32 e2m1_pair_of(u32 q)
+{
+    u32 whole;
+    asm("add.rn.f16x2 %0, %1, %2;" : "=r"(whole) : "r"(q), "r"(HalfPairs::kLarge));
+    return HalfPairs::least(HalfPairs::line(q, 0x40004000u, HalfPairs::kSmall), whole);
+}
+
 // Eight codes of four such pairs with the signs of `x`, the first in the lowest nibble.
 __device__ __forceinline__ u32 e2m1x8_join(const u32 (&pair)[4], const u32 (&x)[4])
 {

@@ -5,7 +5,9 @@
 
 __device__ __forceinline__ i32 within_page(i64 slot, i32 page_shift)
 {
-    return i32(slot) & ((1 << page_shift) - 1);
+    u32 low;
+    asm("bfe.u32 %0, %1, 0, %2;" : "=r"(low) : "r"(u32(slot)), "r"(page_shift));
+    return i32(low);
 }
 
 // Where a token goes; nowhere when it is not `live`.
@@ -28,5 +30,5 @@ __device__ __forceinline__ TokenPlace place_of(u8 *cache, const i64 *slots, i32 
             atomicAdd(dropped, 1ull);
         }
     }
-    return {cache + page * page_stride, i32(slot) - (i32(page) << page_shift), live};
+    return {cache + page * page_stride, within_page(slot, page_shift), live};
 }

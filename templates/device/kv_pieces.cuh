@@ -6,6 +6,7 @@
 #pragma once
 #include "device/pairs.cuh"
 #include "device/vector.cuh"
+#include "device/warp.cuh"
 
 constexpr u32 kSpecial = 0x7f80u; // from here on a magnitude is infinity or NaN
 
@@ -24,6 +25,21 @@ template <int N> __device__ __forceinline__ bool has_special(const u32 (&maxima)
 __device__ __forceinline__ u32 largest_each(u32 a, u32 b)
 {
     return larger_pair<bf16>(bytes_of<0x5410>(a, b), bytes_of<0x7632>(a, b));
+}
+
+// Make `with` of NaN and infinities; how many there were. Rare.
+template <int N> __device__ __forceinline__ u32 replace_special_halves(u32 (&pair)[N], u32 with)
+{
+    u32 count = 0;
+#pragma unroll
+    for (int i = 0; i < N; i++) {
+        const u32 low = pair[i] & 0xffffu, high = pair[i] >> 16;
+        const bool low_special = (low & kSpecial) == kSpecial,
+                   high_special = (high & kSpecial) == kSpecial;
+        count += low_special + high_special;
+        pair[i] = (low_special ? with : low) | (high_special ? with : high) << 16;
+    }
+    return count;
 }
 
 template <int Pieces> struct RowPart {
@@ -68,14 +84,7 @@ template <int Pieces> struct RowPart {
         u32 count = 0;
 #pragma unroll
         for (int r = 0; r < Pieces; r++) {
-#pragma unroll
-            for (int i = 0; i < 4; i++) {
-                const u32 low = pair[r][i] & 0xffffu, high = pair[r][i] >> 16;
-                const bool low_special = (low & kSpecial) == kSpecial,
-                           high_special = (high & kSpecial) == kSpecial;
-                count += low_special + high_special;
-                pair[r][i] = (low_special ? with : low) | (high_special ? with : high) << 16;
-            }
+            count += replace_special_halves(pair[r], with);
         }
         return count;
     }
@@ -94,12 +103,12 @@ template <int Pieces> struct RowPart {
 template <int Lanes, int N> __device__ __forceinline__ void lanes_larger(u32 (&pair)[N])
 {
     static_assert(is_pow2(Lanes) && Lanes <= 32, "runs of 1, 2, 4 ... 32 lanes");
-#pragma unroll
-    for (int step = 1; step < Lanes; step *= 2) {
+    if constexpr (Lanes > 1) {
 #pragma unroll
         for (int m = 0; m < N; m++) {
-            pair[m] = larger_pair<bf16>(pair[m], __shfl_xor_sync(0xffffffffu, pair[m], step));
+            pair[m] = larger_pair<bf16>(pair[m], lane_xor<Lanes / 2>(pair[m]));
         }
+        lanes_larger<Lanes / 2>(pair);
     }
 }
 
@@ -149,10 +158,19 @@ template <int Words> struct Run {
 
     __device__ __forceinline__ explicit Run(const u32 (&own)[Words])
     {
-#pragma unroll
-        for (int w = 0; w < 4; w++) {
-            word[w] = w < Words ? own[w % Words]
-                                : __shfl_xor_sync(0xffffffffu, own[w % Words], w / Words);
+        gather<0>(own);
+    }
+
+  private:
+    template <int W> __device__ __forceinline__ void gather(const u32 (&own)[Words])
+    {
+        if constexpr (W < Words) {
+            word[W] = own[W];
+        } else {
+            word[W] = lane_xor<W / Words>(own[W % Words]);
+        }
+        if constexpr (W < 3) {
+            gather<W + 1>(own);
         }
     }
 };

@@ -54,3 +54,22 @@ __device__ __forceinline__ void pack_store(T *to, const Pack<T, N> &pack)
 {
     copy_bytes<Pack<T, N>::kBytes, Align>(to, &pack);
 }
+
+// from + count * bytes in global memory, by one instruction.
+template <typename T> __device__ __forceinline__ T *step_by(T *from, u32 count, u32 bytes)
+{
+    u64 to;
+    asm("mad.wide.u32 %0, %1, %2, %3;"
+        : "=l"(to)
+        : "r"(count), "r"(bytes), "l"(__cvta_generic_to_global(from)));
+    return static_cast<T *>(__cvta_global_to_generic(to));
+}
+
+template <u32 Bytes, typename T> __device__ __forceinline__ T *step_by(T *from, u32 count)
+{
+    u64 to;
+    asm("mad.wide.u32 %0, %1, %2, %3;"
+        : "=l"(to)
+        : "r"(count), "n"(Bytes), "l"(__cvta_generic_to_global(from)));
+    return static_cast<T *>(__cvta_global_to_generic(to));
+}

@@ -2,6 +2,14 @@
 #pragma once
 #include "device/types.cuh"
 
+// x of the lane whose number differs in the bits of Step: __shfl_xor_sync would load that first.
+template <int Step> __device__ __forceinline__ u32 lane_xor(u32 x)
+{
+    u32 y;
+    asm volatile("shfl.sync.bfly.b32 %0, %1, %2, 31, -1;" : "=r"(y) : "r"(x), "n"(Step));
+    return y;
+}
+
 // The maximum over each aligned run of `Lanes` lanes, in all of them.
 template <int Lanes> __device__ __forceinline__ u32 lanes_max(u32 x)
 {

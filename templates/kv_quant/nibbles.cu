@@ -15,6 +15,7 @@ struct Config {
     int dims, tile, tail; // elements that are quantised, that share a scale, that become e4m3
     int rule;
     bool permuted; // scale s is byte 8 * (s % 4) + s / 4
+    int row, scales_row; // bytes from a token's codes, and from its scales, to the next one's
     int align;     // bytes that operands, rows and pages are multiples of
     int pieces;    // of a lane
     int tokens;    // of a CTA
@@ -25,7 +26,10 @@ enum Rule : int { E4M3_NEAR = 6, E4M3_UP = 7 };
 template <Config C> struct Work {
     static constexpr int kLanes = C.tile / 8;                // of a tile
     static constexpr int kThreads = C.dims / (8 * C.pieces); // of a token
-    static constexpr int kTailPieces = C.tail / 8;
+    static constexpr bool kWarps = kThreads % 32 == 0;       // a warp has one token
+    // Pairs of the tail that a lane has, and how many lanes have some: a warp's are one run.
+    static constexpr int kTailPairs = C.tail / 2 > kThreads ? C.tail / 2 / kThreads : 1;
+    static constexpr int kTailLanes = C.tail / 2 / kTailPairs;
     static constexpr bool kPow2 = C.rule == POW2_AMAX || C.rule == POW2_TINY;
     static constexpr int kMaxima = RowPart<C.pieces>::kMaxima;
     using Part = RowPart<C.pieces>;
@@ -36,12 +40,12 @@ template <Config C> struct Work {
                   "pieces: a row is whole runs of them");
     static_assert(C.tokens * kThreads % 32 == 0 && C.tokens * kThreads <= 1024,
                   "tokens: whole warps, at most 1024 threads");
-    static_assert(kTailPieces <= kThreads,
-                  "pieces: a token has a thread for each piece of its tail");
+    static_assert(2 * kTailPairs * kTailLanes == C.tail, "pieces: lanes share the tail evenly");
 
-    // What the pieces of a lane become: codes, and their tiles' scales.
+    // What the pieces of a lane become: codes, and their tiles' scales, two in a register: bf16
+    // powers of two, or bytes of e4m3.
     struct Made {
-        u32 code[C.pieces][1], scale[C.pieces];
+        u32 code[C.pieces][1], scale[kMaxima];
     };
 };
 
@@ -54,7 +58,7 @@ __device__ __forceinline__ void encode_pow2(const typename Work<C>::Part &in,
         [&](int m) { return e2m1_scales<C.rule>(maxima[m]); },
         [&](int r, int h, const PowerPair &two) {
             out.code[r][0] = e2m1x8_of(in.pair[r], two, h);
-            out.scale[r] = (h == 0 ? two.scale << 16 : two.scale) >> 23;
+            out.scale[r / 2] = two.scale;
         });
 }
 
@@ -108,18 +112,19 @@ __device__ __forceinline__ void encode_e4m3(const typename Work<C>::Part &in,
             for (int i = 0; i < 4; i++) {
                 // 2^-112 times a bf16 up to 6 * 448 has f16's exponent in its lowest bits
                 const u32 x = scale_pair(in.pair[r][i] & kMagnitudes, 0x07800780u) << 3;
-                pair[i] = e2m1_pair<HalfPairs>(HalfPairs::line(x, by, kQuotientUp), 0x40004000u,
-                                               0x3c003c00u);
+                pair[i] = e2m1_pair_of(HalfPairs::line(x, by, kQuotientUp));
             }
             out.code[r][0] = e2m1x8_join(pair, in.pair[r]);
-            out.scale[r] = h == 0 ? two.codes & 0xffu : two.codes >> 8;
+            out.scale[r / 2] = two.codes;
         });
 }
 
 // Whether a tile's largest element needs care: NaN, infinity, and for scales of e4m3 what may be 7
 // times the scale or more: above 6 * 448 it is the largest, and up to 2.5 * 2^-9 nearest to a
-// number of few bits.
-template <Config C> __device__ __forceinline__ bool is_odd(const u32 (&maxima)[Work<C>::kMaxima])
+// number of few bits. Or the lane's share of the tail: NaN, infinity.
+template <Config C>
+__device__ __forceinline__ bool is_odd(const u32 (&maxima)[Work<C>::kMaxima],
+                                       const u32 (&tail)[Work<C>::kTailPairs])
 {
     u32 most = maxima[0], least = maxima[0];
 #pragma unroll
@@ -129,18 +134,24 @@ template <Config C> __device__ __forceinline__ bool is_odd(const u32 (&maxima)[W
     }
     u32 any = most + (Work<C>::kPow2 ? 0x00800080u : 0x3ad73ad7u);
     if constexpr (C.rule == E4M3_NEAR) {
-        any |= ~(least + 0x430f430fu);
+        asm("lop3.b32 %0, %0, %1, 0x80008000, 0xa2;" // (a | ~b) & c
+            : "+r"(any)
+            : "r"(least + 0x430f430fu));
+    }
+#pragma unroll
+    for (int i = 0; C.tail > 0 && i < Work<C>::kTailPairs; i++) {
+        any |= (tail[i] & kMagnitudes) + 0x00800080u;
     }
     return (any & 0x80008000u) != 0;
 }
 
-// Count NaN and infinities, and bring elements to 6 times their scale at most. Rare.
+// Count NaN and infinities, the tail's become NaN, and bring elements to 6 times their scale at most. Rare.
 template <Config C>
-__device__ __forceinline__ void limit(typename Work<C>::Part &in,
+__device__ __forceinline__ void limit(typename Work<C>::Part &in, u32 (&tail)[Work<C>::kTailPairs],
                                       const u32 (&maxima)[Work<C>::kMaxima], bool counts,
                                       u64 *nonfinite)
 {
-    const u32 count = in.replace_specials(0);
+    const u32 count = in.replace_specials(0) + replace_special_halves(tail, kNan);
     if (counts && count > 0) {
         atomicAdd(nonfinite, u64(count));
     }
@@ -168,75 +179,96 @@ __device__ __forceinline__ void spoil(const u32 (&maxima)[Work<C>::kMaxima],
 #pragma unroll
     for (int r = 0; r < C.pieces; r++) {
         if (piece_max(maxima, r) >= kInfinityBits) {
+            constexpr u32 kSpoilt = Work<C>::kPow2 ? kSpecial : 0x7fu;
+            const int at = r % 2 * (Work<C>::kPow2 ? 16 : 8);
             out.code[r][0] = 0;
-            out.scale[r] = Work<C>::kPow2 ? 0xffu : 0x7fu;
+            out.scale[r / 2] = (out.scale[r / 2] & ~((kSpoilt | 0x80u) << at)) | kSpoilt << at;
         }
     }
 }
 
-// Eight elements as e4m3 without a scale.
-template <int Align>
-__device__ __forceinline__ void store_plain(u8 *to, RowPart<1> tail, u64 *nonfinite)
+// A lane's share of the tail as e4m3 without a scale: a warp's are one run.
+template <int Align, int Pairs>
+__device__ __forceinline__ void store_plain(u8 *to, const u32 (&tail)[Pairs])
 {
-    const u32 largest[1] = {tail.largest(0) & kMagnitudes};
-    if (has_special(largest)) { // rare
-        atomicAdd(nonfinite, u64(tail.replace_specials(kNan)));
+    alignas(4) u16 code[Pairs];
+#pragma unroll
+    for (int i = 0; i < Pairs; i++) {
+        code[i] = u16(e4m3x2_from(low_float(tail[i]), high_float(tail[i])));
     }
-    float y[8];
-    tail.floats(0, y);
-    const u32 word[2] = {e4m3x4_from(y[0], y[1], y[2], y[3]), e4m3x4_from(y[4], y[5], y[6], y[7])};
-    copy_bytes<8, Align>(to, word);
+    copy_bytes<2 * Pairs, Align>(to, code);
 }
 
-// `scales` is where the token's begin.
+// The token's scales begin `at` bytes behind `scales`. All lanes of a tile know its scales: of two pieces' tiles the
+// first lane stores one, the second the other.
 template <Config C>
-__device__ __forceinline__ void store_scales(u8 *scales, u32 thread,
+__device__ __forceinline__ void store_scales(u8 *scales, i32 at, u32 thread,
                                              const typename Work<C>::Made &made)
 {
     using W = Work<C>;
     constexpr u32 kStep = W::kThreads / W::kLanes; // tiles between a lane's pieces
+    constexpr u32 kStoring = least(C.pieces, 2);   // lanes of a tile
     static_assert(!C.permuted || kStep % 4 == 0, "pieces: tiles that lie a word apart");
-    if (thread % W::kLanes == 0) {
-        const u32 tile = thread / W::kLanes;
-        u8 *const to = scales + (C.permuted ? 8 * (tile % 4) + tile / 4 : tile);
+    constexpr u32 kBetween = C.permuted ? kStep / 4 : kStep;
+    const u32 lane = thread % W::kLanes, tile = thread / W::kLanes;
+    if (kStoring == W::kLanes || lane < kStoring) {
+        u8 *const to = step_by<kBetween>(scales, lane) +
+                       (u32(at) + (C.permuted ? 8 * (tile % 4) + tile / 4 : tile));
 #pragma unroll
-        for (int r = 0; r < C.pieces; r++) {
-            to[r * (C.permuted ? kStep / 4 : kStep)] = u8(made.scale[r]);
+        for (int m = 0; m < W::kMaxima; m++) {
+            to[m * 2 * kBetween] =
+                W::kPow2 ? u8(made.scale[m] >> (lane * 16 + 7)) // of a bf16: its exponent
+                         : u8(__byte_perm(made.scale[m], made.scale[m], lane));
         }
     }
 }
 
-// Within a page, token t: codes at t * row_bytes, tail at tail_at + t * row_bytes, scales at
-// scales_at + t * scales_row.
+// Within a page, token t: codes at t * row, the tail behind them, scales at scales_at + t *
+// scales_row.
 template <Config C>
 __global__ void __launch_bounds__(C.tokens *Work<C>::kThreads)
     kv_quant_nibbles(const u8 *__restrict__ x, const i64 *__restrict__ slots,
                      u8 *__restrict__ cache, u64 *__restrict__ dropped, u64 *__restrict__ nonfinite,
-                     i32 tokens, i64 pages, i64 page_stride, i32 page_shift, i32 row_bytes,
-                     i32 tail_at, i32 scales_at, i32 scales_row)
+                     i32 tokens, i64 pages, i64 page_stride, i32 page_shift, i32 scales_at)
 {
     using W = Work<C>;
-    constexpr int kRowAlign = C.align < 2 ? 2 : C.align;
-    const u32 thread = threadIdx.x % W::kThreads;
-    const i32 token = i32(blockIdx.x * C.tokens + threadIdx.x / W::kThreads);
-    // Lanes without a token take part in maxima and exchanges: with the last one's row.
-    const u8 *row = x + u64(u32(min(token, tokens - 1))) * ((C.dims + C.tail) * 2) + thread * 16;
-    typename W::Part in;
-    RowPart<1> rest;
-    in.template load<W::kThreads, kRowAlign>(row);
-    if (thread < W::kTailPieces) {
-        rest.template load<1, kRowAlign>(row + C.dims * 2);
+    constexpr int kRowAlign = C.align < 2 ? 2 : C.align, kTailBytes = 4 * W::kTailPairs;
+    const u32 thread = C.tokens == 1 ? threadIdx.x : threadIdx.x % W::kThreads;
+    const u32 begin = C.tokens == 1 ? 0 : threadIdx.x / W::kThreads;
+    const i32 token = i32(blockIdx.x * C.tokens + begin);
+    if (W::kWarps && token >= tokens) {
+        return;
     }
-    const auto [page, within, live] =
-        place_of(cache, slots, token, tokens, pages, page_stride, page_shift, thread == 0, dropped);
+    // Lanes without a token take part in maxima and exchanges: with the last one's row.
+    const u32 own = u32(W::kWarps ? token : min(token, tokens - 1));
+    const u8 *row = step_by<(C.dims + C.tail) * 2>(x, own);
+    typename W::Part in;
+    u32 rest[W::kTailPairs] = {};
+    in.template load<W::kThreads, kRowAlign>(step_by<16>(row, thread));
+    if (W::kTailLanes == W::kThreads || thread < W::kTailLanes) {
+        copy_bytes<kTailBytes, least(kRowAlign, kTailBytes)>(
+            rest, step_by<kTailBytes>(row + C.dims * 2, thread));
+    }
+    const i64 slot = *step_by<8>(slots, own), at = slot >> page_shift;
+    const bool live = u64(at) < u64(pages) && (W::kWarps || token < tokens);
+    if (__builtin_expect(!live, 0)) {
+        if (thread == 0 && at >= pages && token < tokens) {
+            atomicAdd(dropped, 1ull);
+        }
+        if (W::kWarps) {
+            return;
+        }
+    }
+    u8 *const page = cache + at * page_stride;
+    const u32 within = u32(within_page(slot, page_shift));
 
     u32 maxima[W::kMaxima];
     typename W::Made made;
     in.maxima(maxima);
     lanes_larger<W::kLanes>(maxima);
-    const bool odd = is_odd<C>(maxima);
+    const bool odd = is_odd<C>(maxima, rest);
     if (__builtin_expect(odd, 0)) {
-        limit<C>(in, maxima, live, nonfinite);
+        limit<C>(in, rest, maxima, live, nonfinite);
     }
     if constexpr (W::kPow2) {
         encode_pow2<C>(in, maxima, made);
@@ -250,16 +282,16 @@ __global__ void __launch_bounds__(C.tokens *Work<C>::kThreads)
     if (!live) {
         return; // only now: every lane has taken part
     }
-    const u32 data = within * row_bytes;
+    u8 *const data = step_by<C.row>(page, within);
+    store_scales<C>(step_by<C.scales_row>(page, within), scales_at, thread, made);
+    if (W::kTailLanes == W::kThreads || thread < W::kTailLanes) {
+        store_plain<C.align>(step_by<kTailBytes / 2>(data + C.dims / 2, thread), rest);
+    }
     if (thread % Run<1>::kLanes == 0) {
+        u8 *const to = step_by<4>(data, thread);
 #pragma unroll
         for (int r = 0; r < C.pieces; r++) {
-            copy_bytes<16, C.align>(page + (data + thread * 4) + r * W::kThreads * 4,
-                                    runs.run[r].word);
+            copy_bytes<16, C.align>(to + r * W::kThreads * 4, runs.run[r].word);
         }
-    }
-    store_scales<C>(page + u32(scales_at + within * scales_row), thread, made);
-    if (thread < W::kTailPieces) {
-        store_plain<C.align>(page + (data + tail_at + thread * 8), rest, nonfinite);
     }
 }

@@ -13,8 +13,19 @@ struct Config {
     int dims;   // elements of a row
     int align;  // bytes that operands, rows and pages are multiples of
     int pieces; // of a lane
-    int tokens; // of a CTA
+    int warps;  // of a CTA
 };
+
+// Rows lie one behind the other over the threads of all CTAs, so that few of them, too, are shared
+// evenly by the SMs: the least CTAs of `threads` that hold whole rows of `row`.
+__host__ __device__ constexpr int whole_rows(int threads, int row)
+{
+    int ctas = 1;
+    while (ctas * threads % row != 0) {
+        ctas++;
+    }
+    return ctas;
+}
 
 template <Config C> struct Work {
     static constexpr int kThreads = C.dims / (8 * C.pieces); // of a token
@@ -22,8 +33,10 @@ template <Config C> struct Work {
 
     static_assert(kThreads * 8 * C.pieces == C.dims && kThreads % Run<2>::kLanes == 0,
                   "pieces: a row is whole runs of them");
-    static_assert(C.tokens * kThreads % 32 == 0 && C.tokens * kThreads <= 1024,
-                  "tokens: whole warps, at most 1024 threads");
+    static_assert(C.warps >= 1 && C.warps <= 32, "warps: at most 1024 threads");
+
+    static constexpr int kCtas = whole_rows(32 * C.warps, kThreads);
+    static constexpr int kRows = kCtas * 32 * C.warps / kThreads; // of so many CTAs
 };
 
 // What rows are divided by.
@@ -69,15 +82,15 @@ __device__ __forceinline__ void encode(const typename Work<C>::Part &in, float l
 
 // Token t of a page is at t * dims.
 template <Config C>
-__global__ void __launch_bounds__(C.tokens *Work<C>::kThreads)
+__global__ void __launch_bounds__(32 * C.warps)
     kv_quant_single(const u8 *__restrict__ x, const i64 *__restrict__ slots, u8 *__restrict__ cache,
                     u64 *__restrict__ dropped, u64 *__restrict__ nonfinite,
                     const float *__restrict__ scale, i32 tokens, i64 pages, i64 page_stride,
                     i32 page_shift)
 {
     using W = Work<C>;
-    const u32 thread = threadIdx.x % W::kThreads;
-    const i32 token = i32(blockIdx.x * C.tokens + threadIdx.x / W::kThreads);
+    const u32 at = blockIdx.x % W::kCtas * (32 * C.warps) + threadIdx.x, thread = at % W::kThreads;
+    const i32 token = i32(blockIdx.x / W::kCtas * W::kRows + at / W::kThreads);
     // Lanes without a token take part in exchanges: with the last one's row.
     const u8 *row = x + u64(u32(min(token, tokens - 1))) * (C.dims * 2) + thread * 16;
     typename W::Part in;

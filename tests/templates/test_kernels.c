@@ -176,8 +176,8 @@ static const struct {
      ".align = 16, .pieces = 1, .tokens = 1}>",
      "tile: it fits a warp"},
     {"kv_quant/nibbles",
-     "kv_quant_nibbles<Config{.dims = 512, .tile = 16, .tail = 0, .rule = 1, .permuted = 0, .align "
-     "= 16, .pieces = 3, .tokens = 1}>",
+     "kv_quant_nibbles<Config{.dims = 512, .tile = 16, .tail = 0, .rule = 1, .permuted = 0, .row = "
+     "256, .scales_row = 32, .align = 16, .pieces = 3, .tokens = 1}>",
      "pieces: a row is whole runs of them"},
     {"fold/groups",
      "fold_groups<Config{.packed = 1, .q_packed = 1, .align = 16, .vec = 32, .threads = 64, .rows "
