@@ -187,3 +187,15 @@ template <int Words, int Pieces> struct Runs {
         }
     }
 };
+
+// A lane's share of a tail as e4m3 without a scale: a warp's are one run.
+template <int Align, int Pairs>
+__device__ __forceinline__ void store_plain(u8 *to, const u32 (&tail)[Pairs])
+{
+    alignas(4) u16 code[Pairs];
+#pragma unroll
+    for (int i = 0; i < Pairs; i++) {
+        code[i] = u16(e4m3x2_from(low_float(tail[i]), high_float(tail[i])));
+    }
+    copy_bytes<2 * Pairs, Align>(to, code);
+}

@@ -145,9 +145,10 @@ __device__ __forceinline__ bool is_odd(const u32 (&maxima)[Work<C>::kMaxima],
     return (any & 0x80008000u) != 0;
 }
 
-// Count NaN and infinities, the tail's become NaN, and bring elements to 6 times their scale at most. Rare.
+// Count NaN and infinities, make NaN of the tail's, and bring the rest to 6 times its scale. Rare.
 template <Config C>
-__device__ __forceinline__ void limit(typename Work<C>::Part &in, u32 (&tail)[Work<C>::kTailPairs],
+__device__ __forceinline__ void limit(typename Work<C>::Part &in,
+                                      u32 (&tail)[Work<C>::kTailPairs],
                                       const u32 (&maxima)[Work<C>::kMaxima], bool counts,
                                       u64 *nonfinite)
 {
@@ -187,20 +188,8 @@ __device__ __forceinline__ void spoil(const u32 (&maxima)[Work<C>::kMaxima],
     }
 }
 
-// A lane's share of the tail as e4m3 without a scale: a warp's are one run.
-template <int Align, int Pairs>
-__device__ __forceinline__ void store_plain(u8 *to, const u32 (&tail)[Pairs])
-{
-    alignas(4) u16 code[Pairs];
-#pragma unroll
-    for (int i = 0; i < Pairs; i++) {
-        code[i] = u16(e4m3x2_from(low_float(tail[i]), high_float(tail[i])));
-    }
-    copy_bytes<2 * Pairs, Align>(to, code);
-}
-
-// The token's scales begin `at` bytes behind `scales`. All lanes of a tile know its scales: of two pieces' tiles the
-// first lane stores one, the second the other.
+// The token's scales begin `at` bytes behind `scales`. All lanes of a tile know its scales: of two
+// pieces' tiles the first lane stores one, the second the other.
 template <Config C>
 __device__ __forceinline__ void store_scales(u8 *scales, i32 at, u32 thread,
                                              const typename Work<C>::Made &made)
@@ -234,8 +223,8 @@ __global__ void __launch_bounds__(C.tokens *Work<C>::kThreads)
     using W = Work<C>;
     constexpr int kRowAlign = C.align < 2 ? 2 : C.align, kTailBytes = 4 * W::kTailPairs;
     const u32 thread = C.tokens == 1 ? threadIdx.x : threadIdx.x % W::kThreads;
-    const u32 begin = C.tokens == 1 ? 0 : threadIdx.x / W::kThreads;
-    const i32 token = i32(blockIdx.x * C.tokens + begin);
+    const u32 first = blockIdx.x * C.tokens;
+    const i32 token = i32(C.tokens == 1 ? first : first + threadIdx.x / W::kThreads);
     if (W::kWarps && token >= tokens) {
         return;
     }

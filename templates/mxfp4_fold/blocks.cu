@@ -4,7 +4,8 @@
 // largest e of the block's groups that hold a value, less 6: exact when the exponents spread over
 // at most 14, the nearest e4m3 else. The bytes are core/fold_mxfp4.h's. A lane holds `per` groups
 // of 16 bytes each, which it reads once; a block's lanes agree on s, then each looks its codes up
-// in eight bytes that it makes for the group. Domains and launch: blocks.yaml.
+// in eight bytes that it makes for the group. Lanes are laid over the rows of `side` blocks at
+// once, so that rows of scales are longer runs. Domains and launch: blocks.yaml.
 #include "device/formats.cuh"
 #include "device/warp.cuh"
 
@@ -13,38 +14,50 @@ struct Config {
     bool ue8m0;                 // the new scales
     int threads;                // of a CTA
     int per;                    // groups of a lane
+    int side;                   // blocks that a CTA's warps share, where a block has several
 };
 
 template <Config C> struct Work {
     static constexpr int kAcross = C.block_cols / 32; // groups of a block's row
     static constexpr int kLanes = C.block_rows * kAcross / C.per;
     static constexpr int kUnits = C.threads / kLanes; // blocks of a CTA, side by side
+    static constexpr int kRow = kAcross * C.side;     // neighbouring lanes with groups of one row
+    static constexpr int kStep = kLanes * C.side;     // from a lane's group to its next
 
     static_assert(C.block_cols % 32 == 0 && is_pow2(kAcross), "block_cols: whole groups");
     static_assert(kLanes * C.per == C.block_rows * kAcross && is_pow2(kLanes),
                   "per: every lane has its groups");
     static_assert(C.threads % 32 == 0 && C.threads <= 1024 && kUnits * kLanes == C.threads,
                   "threads: whole warps and whole blocks");
-    static_assert(kLanes <= 32 || kUnits == 1, "threads: a block of several warps is the CTA's");
+    static_assert(kLanes > 32 ? kUnits == C.side && is_pow2(C.side) && kRow <= 32 : C.side == 1,
+                  "side: blocks of several warps are all of the CTA's");
 };
 
 constexpr u32 kNan = 0xff;
 
-// The maximum over a block's lanes, in all of them.
-template <int Lanes> __device__ __forceinline__ u32 block_max(u32 x)
+// The maximum over a block's lanes, in all of them. Of several warps each has lanes of all blocks,
+// kAcross neighbours of each in turn.
+template <Config C> __device__ __forceinline__ u32 block_max(u32 x)
 {
-    if constexpr (Lanes <= 32) {
-        return lanes_max<Lanes>(x);
+    using W = Work<C>;
+    if constexpr (W::kLanes <= 32) {
+        return lanes_max<W::kLanes>(x);
     } else {
-        __shared__ u32 warps[Lanes / 32];
-        x = lanes_max<32>(x);
-        if (threadIdx.x % 32 == 0) {
-            warps[threadIdx.x / 32] = x;
+        constexpr int kWarps = C.threads / 32;
+        __shared__ u32 warps[C.side][kWarps];
+        x = lanes_max<W::kAcross>(x);
+#pragma unroll
+        for (int step = W::kRow; step < 32; step *= 2) {
+            x = max(x, __shfl_xor_sync(0xffffffffu, x, step));
+        }
+        const u32 lane = threadIdx.x % 32, block = threadIdx.x / W::kAcross % C.side;
+        if (lane < W::kRow && lane % W::kAcross == 0) {
+            warps[block][threadIdx.x / 32] = x;
         }
         __syncthreads();
 #pragma unroll
-        for (int i = 0; i < Lanes / 32; i++) {
-            x = max(x, warps[i]);
+        for (int i = 0; i < kWarps; i++) {
+            x = max(x, warps[block][i]);
         }
         return x;
     }
@@ -117,9 +130,11 @@ __global__ void __launch_bounds__(C.threads)
     using W = Work<C>;
     const i64 ctas = (column_blocks + W::kUnits - 1) / W::kUnits; // of a row of blocks
     const i64 line = i64(blockIdx.x) / ctas, batch = line / row_blocks;
-    const i64 column = i64(blockIdx.x) % ctas * W::kUnits + i32(threadIdx.x) / W::kLanes;
+    const i32 unit = W::kLanes > 32 ? i32(threadIdx.x) / W::kAcross % C.side
+                                    : i32(threadIdx.x) / W::kLanes;
+    const i64 column = i64(blockIdx.x) % ctas * W::kUnits + unit;
     const i64 first_row = line % row_blocks * C.block_rows, groups = k / 32;
-    const i32 lane = i32(threadIdx.x) % W::kLanes;
+    const i32 lane = i32(threadIdx.x) % W::kStep; // among `side` blocks
 
     uint4 held[C.per];
     u32 exponent[C.per];
@@ -127,8 +142,8 @@ __global__ void __launch_bounds__(C.threads)
     u32 largest = 0; // exponent + 1; 0: none counts
 #pragma unroll
     for (int t = 0; t < C.per; t++) {
-        const i32 place = lane + t * W::kLanes;
-        const i64 row = first_row + place / W::kAcross,
+        const i32 place = lane + t * W::kStep;
+        const i64 row = first_row + place / W::kRow,
                   group = column * W::kAcross + place % W::kAcross;
         const bool inside = row < n && group < groups;
         at[t] = inside ? (batch * n + row) * groups + group : -1;
@@ -137,7 +152,7 @@ __global__ void __launch_bounds__(C.threads)
         const u32 any = (held[t].x | held[t].y | held[t].z | held[t].w) & 0x77777777u;
         largest = max(largest, any != 0 && exponent[t] != kNan ? exponent[t] + 1 : 0);
     }
-    largest = block_max<W::kLanes>(largest);
+    largest = block_max<C>(largest);
     const u32 s = largest == 0 ? 0x7f : largest > 7 ? largest - 7 : 0;
 #pragma unroll
     for (int t = 0; t < C.per; t++) {
@@ -146,7 +161,7 @@ __global__ void __launch_bounds__(C.threads)
         store_pair(q, at[t], look_up_16(low, high, held[t].x, held[t].y),
                    look_up_16(low, high, held[t].z, held[t].w));
     }
-    if (lane == 0 && column < column_blocks) {
+    if (lane < W::kRow && lane % W::kAcross == 0 && column < column_blocks) {
         const i64 place = line * column_blocks + column;
         if constexpr (C.ue8m0) {
             static_cast<u8 *>(q_scale)[place] = u8(s);

@@ -32,7 +32,7 @@ static const struct {
     {"moe_combine:tokens=%d,n=7168,topk=8", 1024, 1.1, {0.90, 0.90}},
     {"moe_combine:tokens=%d,n=5120,topk=6,out=f32,accumulate=1", 1024, 1.1, {0.90, 0.90}},
     {"weight_quant:n=%d,k=7168,gran_n=1,gran_k=32,scale=ue8m0", 1024, 1.1, {0.90, 0.90}},
-    {"mxfp4_fold:n=%d,k=7168", 1024, 1.15, {0.90, 0.90}},
+    {"mxfp4_fold:n=%d,k=7168", 1024, 1.1, {0.90, 0.90}},
     {"mxfp4_fold:n=%d,k=7168,block_rows=1", 1024, 1.1, {0.90, 0.90}},
     {"scale_pack:rows=%d,groups=56,batch=4", 65536, 1.1, {0.90, 0.90}},
     {"scale_pack:rows=%d,groups=57,scale=f32,scale_layout=tma,batch=4", 65536, 1.14, {0.90, 0.90}},

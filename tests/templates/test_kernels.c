@@ -164,7 +164,7 @@ static const struct {
      "threads: whole warps"},
     {"mxfp4_fold/blocks",
      "mxfp4_fold_blocks<Config{.block_rows = 128, .block_cols = 128, .ue8m0 = 1, .threads = 256, "
-     ".per = 1}>",
+     ".per = 1, .side = 1}>",
      "threads: whole warps and whole blocks"},
     {"scale_pack/tiles",
      "scale_pack_tiles<Config{.packed = 1, .grouped = 0, .align = 16, .vec = 4, .threads = 256, "
