@@ -76,6 +76,11 @@ static const struct {
      "mqa_logits:tokens=19,keys=270,width=200,heads=8,dims=64,element=e2m1,clean=1,out=bf16,span="
      "compressed",
      PREFILL, SIDE_BY_SIDE(8, 2, 4, 256, 3, 1)},
+    {"emu:h20", "mqa_logits_paged:batch=16,width=2049,pages=600,heads=8," FP4, DECODE,
+     PAGED(4, 1, 1, 4, 1, 1)},
+    /* sampled */
+    {"emu:h200", "mqa_logits_paged:batch=4,width=131072,pages=8193,next_n=6,heads=32," FP4, DECODE,
+     PAGED(2, 6, 8, 6, 1, 1)},
 };
 
 START_TEST(pinned_configs_are_proved)
