@@ -212,6 +212,29 @@ __device__ __forceinline__ void store_scales(u8 *scales, i32 at, u32 thread,
     }
 }
 
+// What the pieces become; NaN and infinities of the tail, too, are counted if the token is `live`.
+template <Config C>
+__device__ __forceinline__ void encode(typename Work<C>::Part &in,
+                                       u32 (&tail)[Work<C>::kTailPairs], bool live, u64 *nonfinite,
+                                       typename Work<C>::Made &made)
+{
+    u32 maxima[Work<C>::kMaxima];
+    in.maxima(maxima);
+    lanes_larger<Work<C>::kLanes>(maxima);
+    const bool odd = is_odd<C>(maxima, tail);
+    if (__builtin_expect(odd, 0)) {
+        limit<C>(in, tail, maxima, live, nonfinite);
+    }
+    if constexpr (Work<C>::kPow2) {
+        encode_pow2<C>(in, maxima, made);
+    } else {
+        encode_e4m3<C>(in, maxima, made);
+    }
+    if (__builtin_expect(odd, 0)) {
+        spoil<C>(maxima, made);
+    }
+}
+
 // Within a page, token t: codes at t * row, the tail behind them, scales at scales_at + t *
 // scales_row.
 template <Config C>
@@ -251,22 +274,8 @@ __global__ void __launch_bounds__(C.tokens *Work<C>::kThreads)
     u8 *const page = cache + at * page_stride;
     const u32 within = u32(within_page(slot, page_shift));
 
-    u32 maxima[W::kMaxima];
     typename W::Made made;
-    in.maxima(maxima);
-    lanes_larger<W::kLanes>(maxima);
-    const bool odd = is_odd<C>(maxima, rest);
-    if (__builtin_expect(odd, 0)) {
-        limit<C>(in, rest, maxima, live, nonfinite);
-    }
-    if constexpr (W::kPow2) {
-        encode_pow2<C>(in, maxima, made);
-    } else {
-        encode_e4m3<C>(in, maxima, made);
-    }
-    if (__builtin_expect(odd, 0)) {
-        spoil<C>(maxima, made);
-    }
+    encode<C>(in, rest, live, nonfinite, made);
     const Runs<1, C.pieces> runs(made.code);
     if (!live) {
         return; // only now: every lane has taken part
