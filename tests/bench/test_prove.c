@@ -146,7 +146,7 @@ static const struct {
      NULL},
     {"NaN counts as the largest, in a cache", CACHE, "finite.maxima(maxima);", "", NULL},
     {"NaN in a cache is not counted", CACHE, "atomicAdd(nonfinite, u64(count));", "", NULL},
-    {"a NaN spoils its lane alone", FP4_CACHE, "lanes_larger<W::kLanes>(maxima);", "", NULL},
+    {"a NaN spoils its lane alone", FP4_CACHE, "lanes_larger<Work<C>::kLanes>(maxima);", "", NULL},
     {"an infinity is a number", FP4_CACHE, "piece_max(maxima, r) >= kInfinityBits",
      "piece_max(maxima, r) > kInfinityBits", NULL},
     {"a scale of zero is taken", SINGLE,
